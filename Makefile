@@ -1,0 +1,35 @@
+# Every target sets up what it needs. `make` alone lists them.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
+
+setup: $(STAMP) ## create .venv with the operator and the development tools
+
+$(STAMP): requirements/dev.txt pyproject.toml hack/setup
+	@hack/setup "$(PYTHON)" $(VENV)
+	@touch $@
+
+test: setup ## unit, property, contract, fault, architecture and standalone end-to-end tests
+	$(BIN)/pytest -q -m "not slow"
+
+check: setup ## format, lint, types, import contracts
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+fmt: setup ## format and fix what can be fixed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lock: setup ## resolve the dependencies anew into requirements/
+	hack/lock $(BIN)
+
+.PHONY: help setup test check fmt lock

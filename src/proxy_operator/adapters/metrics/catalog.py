@@ -1,0 +1,5 @@
+"""Every metric: name, labels, help."""
+
+import prometheus_client
+
+__all__ = ["prometheus_client"]

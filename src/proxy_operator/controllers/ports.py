@@ -1,0 +1,36 @@
+"""What the controllers need from outside. Only `app.wiring` knows who answers."""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from proxy_operator.domain.event import EventKind
+from proxy_operator.domain.health import HealthReport
+from proxy_operator.domain.proxy import Proxy
+from proxy_operator.provisioning.contract import Provider
+
+
+class HealthReader(Protocol):
+    """The health engine's side of the split: it owns verdicts, the reconciler shows them."""
+
+    def report(self, uid: str) -> HealthReport | None:
+        """Return the verdict to show for this Proxy, or None when there is none (yet)."""
+
+    def has_target(self, proxy: Proxy) -> bool:
+        """Tell whether there is anything to probe this proxy against."""
+
+
+class EventRecorder(Protocol):
+    """Tells people what happened to an object."""
+
+    def record(self, proxy: Proxy, event: EventKind, message: str) -> None:
+        """Queue an Event; never blocks, never raises. Equal ones are aggregated."""
+
+
+class ProviderRegistry(Protocol):
+    """The providers this operator can use, decorated and ready."""
+
+    def get(self, name: str) -> Provider:
+        """Return a provider. EnvironmentProviderError says what is missing, and how to get it."""
+
+    def available(self) -> Iterator[tuple[str, Provider]]:
+        """Yield every provider that can be used now, with its name."""

@@ -1,0 +1,1 @@
+"""What crawlers ask for, independent of HTTP: list, acquire, release, report, renew."""

@@ -1,0 +1,107 @@
+"""Conditions: what is true of an object, why, and since when.
+
+`last_transition_at` moves only when `status` flips, so an unchanged fault is no write.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+
+class ConditionStatus(StrEnum):
+    """The three answers a condition can give."""
+
+    TRUE = "True"
+    FALSE = "False"
+    UNKNOWN = "Unknown"
+
+
+class ConditionType(StrEnum):
+    """The conditions a Proxy carries."""
+
+    PROVISIONED = "Provisioned"
+    HEALTHY = "Healthy"
+
+
+class ProvisionedReason(StrEnum):
+    """Why `Provisioned` has its status."""
+
+    CREATED = "Created"
+    EXTERNAL_ENDPOINT = "ExternalEndpoint"
+    PROVISIONING = "Provisioning"
+    REPLACING = "Replacing"
+    DELETING = "Deleting"
+    QUOTA_EXCEEDED = "QuotaExceeded"
+    PERMANENT_ERROR = "PermanentError"
+    CLOUD_INIT_ERROR = "CloudInitError"
+    CREDENTIALS_ERROR = "CredentialsError"
+    PROVIDER_ERROR = "ProviderError"
+    INSTANCE_NEVER_APPEARED = "InstanceNeverAppeared"
+
+
+class HealthyReason(StrEnum):
+    """Why `Healthy` has its status."""
+
+    PROBE_SUCCEEDED = "ProbeSucceeded"
+    PROBE_FAILED = "ProbeFailed"
+    AUTH_FAILED = "AuthFailed"
+    NOT_PROVISIONED = "NotProvisioned"
+    NO_PROBE_TARGET = "NoProbeTarget"
+
+
+class Condition(
+    msgspec.Struct, kw_only=True, frozen=True, rename={"last_transition_at": "lastTransitionTime"}
+):
+    """One row of `status.conditions`. Messages carry no request ids or times."""
+
+    type: Annotated[str, Meta(max_length=316)]
+    status: ConditionStatus
+    reason: Annotated[str, Meta(max_length=1024)]
+    last_transition_at: datetime
+    message: Annotated[str, Meta(max_length=32768)] = ""
+    observed_generation: Annotated[int, Meta(ge=0, extra_json_schema={"format": "int64"})] = (
+        msgspec.field(default=0, name="observedGeneration")
+    )
+
+
+def find(conditions: Sequence[Condition], kind: ConditionType) -> Condition | None:
+    """Return the condition of that type, or None."""
+    return next((c for c in conditions if c.type == kind), None)
+
+
+def is_true(conditions: Sequence[Condition], kind: ConditionType) -> bool:
+    """Tell whether that condition is present and True."""
+    found = find(conditions, kind)
+    return found is not None and found.status is ConditionStatus.TRUE
+
+
+def with_condition(  # noqa: PLR0913 - one argument per field of the row
+    conditions: Sequence[Condition],
+    kind: ConditionType,
+    *,
+    status: ConditionStatus,
+    reason: str,
+    message: str,
+    observed_generation: int,
+    now: datetime,
+) -> tuple[Condition, ...]:
+    """Return the conditions with one row replaced or appended, order kept.
+
+    The moment of transition is the old one unless `status` differs.
+    """
+    old = find(conditions, kind)
+    row = Condition(
+        type=kind,
+        status=status,
+        reason=reason,
+        message=message,
+        observed_generation=observed_generation,
+        last_transition_at=old.last_transition_at if old and old.status is status else now,
+    )
+    if old is None:
+        return (*conditions, row)
+    return tuple(row if c.type == kind else c for c in conditions)

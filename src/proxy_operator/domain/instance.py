@@ -1,0 +1,76 @@
+"""An instance: the real thing a provider made, and the intent written before asking for it."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+
+class InstanceState(StrEnum):
+    """What a provider says of an instance."""
+
+    PROVISIONING = "Provisioning"
+    RUNNING = "Running"
+    STOPPED = "Stopped"
+    TERMINATING = "Terminating"
+
+
+class Instance(msgspec.Struct, kw_only=True, frozen=True):
+    """One instance as its provider sees it now."""
+
+    provider_id: str
+    state: InstanceState
+    ip: str | None = None
+    """Address clients connect to; set when the state is Running."""
+    port: int | None = None
+    zone: str = ""
+    labels: dict[str, str] = {}
+    """Owner labels (`domain.names`), as they were set in the create call."""
+    created_at: datetime | None = None
+    """None when the provider does not know; GC then takes it as too young to kill."""
+
+
+class Intent(
+    msgspec.Struct,
+    kw_only=True,
+    frozen=True,
+    omit_defaults=True,
+    rename={"request_id": "requestID", "spec_hash": "specHash", "created_at": "time"},
+):
+    """Record of the last create that was, or was about to be, sent.
+
+    Kept in the annotation `crawl.example.com/intent`, written before the create call, so that an
+    instance whose create or status write was lost can be found again.
+    """
+
+    attempt: int
+    """1 for the first try since an instance last ran; picks the zone and the wait."""
+    request_id: str
+    """Fresh for every create, never reused."""
+    spec_hash: str
+    created_at: datetime
+    zone: str = ""
+    zones: tuple[str, ...] = ()
+    """Every other zone in which an earlier attempt may still have left an instance."""
+    is_rejected: bool = msgspec.field(default=False, name="rejected")
+    """The provider refused this create for good: nothing exists, and it is not tried again."""
+
+    def encode(self) -> str:
+        """Return the annotation's text."""
+        return msgspec.json.encode(self).decode()
+
+
+def decode_intent(text: str | None) -> Intent | None:
+    """Read the annotation; None when absent. ValueError when somebody damaged it."""
+    if not text:
+        return None
+    try:
+        return msgspec.json.decode(text, type=Intent)
+    except msgspec.MsgspecError as err:
+        raise ValueError(f"annotation is not a recorded intent: {err}") from err
+
+
+def canonical_json(value: Any) -> bytes:  # noqa: ANN401 - any JSON value
+    """Encode with sorted keys, so that equal values give equal bytes."""
+    return msgspec.json.encode(value, order="sorted")

@@ -1,0 +1,74 @@
+"""What the health engine needs from outside."""
+
+from datetime import timedelta
+from typing import Protocol
+
+import msgspec
+
+from proxy_operator.domain.health import ProbeError
+from proxy_operator.domain.proxy import Proxy, Scheme
+from proxy_operator.domain.secret import Credentials
+from proxy_operator.runtime.objects import ObjectKey
+
+
+class ProbeRequest(msgspec.Struct, kw_only=True, frozen=True):
+    """One probe: fetch `url` through the proxy at `host:port`."""
+
+    host: str
+    port: int
+    scheme: Scheme
+    credentials: Credentials | None
+    url: str
+    expected_status: int | None
+    """None accepts any 2xx."""
+    timeout: timedelta
+    """Bound on the whole probe."""
+
+
+class ProbePhases(msgspec.Struct, kw_only=True, frozen=True):
+    """Seconds spent in each phase; None for phases not reached or not needed."""
+
+    connect: float | None = None
+    proxy_connect: float | None = None
+    """The CONNECT exchange, for https targets."""
+    tls: float | None = None
+    first_byte: float | None = None
+
+
+class ProbeOutcome(msgspec.Struct, kw_only=True, frozen=True):
+    """What came of a probe."""
+
+    error: ProbeError | None
+    """None is success."""
+    detail: str = ""
+    """One clause for people, without times, ids or credentials."""
+    latency: timedelta
+    """From the start to the first byte of the answer (to the failure, when failed)."""
+    phases: ProbePhases = ProbePhases()
+
+
+class Prober(Protocol):
+    """Fetches a target through a proxy."""
+
+    async def probe(self, request: ProbeRequest) -> ProbeOutcome:
+        """Run one probe on a fresh connection. Never raises but on cancellation."""
+
+
+class CredentialsReader(Protocol):
+    """Finds what a proxy asks of its clients."""
+
+    def credentials_for(self, proxy: Proxy) -> Credentials | None:
+        """Return credentials, or None when the proxy needs none.
+
+        ValueError says why they are missing or unusable; the caller probes without them.
+        """
+
+
+class Recorder(Protocol):
+    """Measures of probing."""
+
+    def probed(self, key: ObjectKey, outcome: ProbeOutcome, lag: timedelta) -> None:
+        """Count a probe; `lag` is how late it started."""
+
+    def forgot(self, key: ObjectKey) -> None:
+        """Drop what was kept for this proxy."""

@@ -1,0 +1,1 @@
+"""Leases and cooldowns: one process, one loop, no await inside a decision."""
