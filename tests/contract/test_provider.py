@@ -1,0 +1,48 @@
+"""Every provider, and the fake, keep the same promises."""
+
+from datetime import timedelta
+
+import pytest
+
+pytest.register_assert_rewrite("proxy_operator.testing.provider_contract")
+
+from proxy_operator.runtime.clock import LoopClock  # noqa: E402 - after the rewrite hook
+from proxy_operator.testing.fake_provider import FakeProvider  # noqa: E402
+from proxy_operator.testing.provider_contract import (  # noqa: E402
+    CLUSTER_ID,
+    OTHER_CLUSTER_ID,
+    ProviderContract,
+    ProviderHarness,
+)
+from tests.builders import EPOCH  # noqa: E402
+
+
+@pytest.mark.looptime(start=0)
+class TestFakeProvider(ProviderContract):
+    @pytest.fixture
+    def harness(self) -> ProviderHarness:
+        clock = LoopClock(EPOCH)
+        provider = FakeProvider(clock, cluster_id=CLUSTER_ID, zones=("a", "b"))
+        other = FakeProvider(
+            clock, cluster_id=OTHER_CLUSTER_ID, zones=("a", "b"), world=provider.world
+        )
+        return ProviderHarness(provider, other, patience=timedelta(minutes=1))
+
+
+@pytest.mark.looptime(start=0)
+class TestSlowFakeProvider(ProviderContract):
+    """A fake that shows instances late and lets them go slowly."""
+
+    @pytest.fixture
+    def harness(self) -> ProviderHarness:
+        clock = LoopClock(EPOCH)
+        provider = FakeProvider(clock, cluster_id=CLUSTER_ID)
+        other = FakeProvider(clock, cluster_id=OTHER_CLUSTER_ID, world=provider.world)
+        for fake in (provider, other):
+            fake.appear_delay = timedelta(seconds=5)
+            fake.terminating_for = timedelta(seconds=7)
+            fake.terminating_polls = 3
+            fake.latency = timedelta(milliseconds=100)
+        return ProviderHarness(
+            provider, other, patience=timedelta(minutes=1), poll=timedelta(seconds=1)
+        )
