@@ -50,6 +50,7 @@ class HealthyReason(StrEnum):
     PROBE_FAILED = "ProbeFailed"
     AUTH_FAILED = "AuthFailed"
     NOT_PROVISIONED = "NotProvisioned"
+    NOT_PROBED = "NotProbed"
     NO_PROBE_TARGET = "NoProbeTarget"
 
 

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -31,12 +31,36 @@ class Instance(msgspec.Struct, kw_only=True, frozen=True):
     """None when the provider does not know; GC then takes it as too young to kill."""
 
 
+class Outcome(StrEnum):
+    """How a create ended, as far as it is known to have ended without an instance."""
+
+    UNKNOWN = ""
+    """Accepted, unanswered, or not sent: an instance may exist or still come into being."""
+    QUOTA = "quota"
+    STOCK_OUT = "stock-out"
+    REJECTED = "rejected"
+    """Refused for good: not tried again for the same generation and spec hash."""
+    NEVER_APPEARED = "never-appeared"
+    """Accepted, but no instance came of it in time. It may still come."""
+
+
+# The provider said that it made nothing.
+REFUSED: Final = frozenset({Outcome.QUOTA, Outcome.STOCK_OUT, Outcome.REJECTED})
+# Another zone may do better.
+ROTATES: Final = frozenset({Outcome.STOCK_OUT, Outcome.NEVER_APPEARED})
+
+
 class Intent(
     msgspec.Struct,
     kw_only=True,
     frozen=True,
     omit_defaults=True,
-    rename={"request_id": "requestID", "spec_hash": "specHash", "created_at": "time"},
+    rename={
+        "request_id": "requestID",
+        "spec_hash": "specHash",
+        "created_at": "time",
+        "settled_at": "settledTime",
+    },
 ):
     """Record of the last create that was, or was about to be, sent.
 
@@ -53,8 +77,13 @@ class Intent(
     zone: str = ""
     zones: tuple[str, ...] = ()
     """Every other zone in which an earlier attempt may still have left an instance."""
-    is_rejected: bool = msgspec.field(default=False, name="rejected")
-    """The provider refused this create for good: nothing exists, and it is not tried again."""
+    outcome: Outcome = Outcome.UNKNOWN
+    settled_at: datetime | None = None
+    """When `outcome` became known."""
+
+    def settled(self, outcome: Outcome, now: datetime) -> "Intent":
+        """Return the record of how this create ended."""
+        return msgspec.structs.replace(self, outcome=outcome, settled_at=now)
 
     def encode(self) -> str:
         """Return the annotation's text."""

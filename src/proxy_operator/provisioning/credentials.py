@@ -1,0 +1,52 @@
+"""Secrets as providers, probes and leases need them: found by reference, checked by label.
+
+The one rule: a Secret without the label for its use is as good as absent, in both homes.
+"""
+
+from proxy_operator.domain.names import CLOUD_INIT_LABEL, CREDENTIALS_LABEL
+from proxy_operator.domain.proxy import Proxy
+from proxy_operator.domain.secret import Credentials, Secret, credentials_of
+from proxy_operator.runtime.objects import ObjectKey
+from proxy_operator.runtime.store import Lister
+
+
+class SecretReader:
+    """Reads the Secrets that a Proxy refers to, from the informer's store."""
+
+    def __init__(self, secrets: Lister[Secret]) -> None:
+        self._secrets = secrets
+
+    def credentials_for(self, proxy: Proxy) -> Credentials | None:
+        """Return what the proxy asks of its clients, or None when it asks nothing.
+
+        ValueError says which Secret is missing, unlabelled or unusable.
+        """
+        ref = proxy.spec.credentials_secret_ref
+        if ref is None:
+            return None
+        secret = self._labelled(proxy, ref.name, CREDENTIALS_LABEL)
+        try:
+            return credentials_of(secret)
+        except ValueError as err:
+            raise ValueError(f"Secret {ref.name}: {err}") from err
+
+    def user_data_for(self, proxy: Proxy) -> bytes | None:
+        """Return the user data for the instance's first boot, or None when there is none.
+
+        ValueError says which Secret or key is missing or unlabelled.
+        """
+        if proxy.spec.cloud_init is None:
+            return None
+        ref = proxy.spec.cloud_init.secret_ref
+        data = self._labelled(proxy, ref.name, CLOUD_INIT_LABEL).data
+        if ref.key not in data:
+            raise ValueError(f"Secret {ref.name} has no key {ref.key}")
+        return data[ref.key]
+
+    def _labelled(self, proxy: Proxy, name: str, label: str) -> Secret:
+        secret = self._secrets.get(ObjectKey(proxy.metadata.namespace, name))
+        if secret is None or secret.metadata.labels.get(label) != "true":
+            raise ValueError(
+                f'Secret {name} does not exist or is not labelled; add the label {label}: "true"'
+            )
+        return secret
