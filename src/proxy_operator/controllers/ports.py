@@ -6,6 +6,7 @@ from typing import Protocol
 from proxy_operator.domain.event import EventKind
 from proxy_operator.domain.health import HealthReport
 from proxy_operator.domain.proxy import Proxy
+from proxy_operator.domain.secret import Credentials
 from proxy_operator.provisioning.contract import Provider
 
 
@@ -17,6 +18,13 @@ class HealthReader(Protocol):
 
     def has_target(self, proxy: Proxy) -> bool:
         """Tell whether there is anything to probe this proxy against."""
+
+
+class Fingerprinter(Protocol):
+    """Digests secret content slowly, without holding up the loop."""
+
+    async def fingerprint(self, *, user_data: bytes | None, credentials: Credentials | None) -> str:
+        """Return `domain.names.secret_fingerprint` of the content, salted for this cluster."""
 
 
 class EventRecorder(Protocol):

@@ -85,6 +85,12 @@ class Intent(
         """Return the record of how this create ended."""
         return msgspec.structs.replace(self, outcome=outcome, settled_at=now)
 
+    def ran(self) -> "Intent":
+        """Return the record once its instance ran: attempts count anew, other zones are clear."""
+        return msgspec.structs.replace(
+            self, attempt=1, zones=(), outcome=Outcome.UNKNOWN, settled_at=None
+        )
+
     def encode(self) -> str:
         """Return the annotation's text."""
         return msgspec.json.encode(self).decode()

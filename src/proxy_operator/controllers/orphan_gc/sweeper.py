@@ -1,0 +1,115 @@
+"""The sweep: list instances, then Proxies, uncached; delete what is proven to be an orphan."""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from datetime import timedelta
+
+from proxy_operator.controllers.orphan_gc.plan import Grounds, Kill, plan_kills
+from proxy_operator.controllers.ports import EventRecorder, ProviderRegistry
+from proxy_operator.domain.event import ORPHAN_DELETED
+from proxy_operator.domain.meta import ObjectMeta
+from proxy_operator.domain.proxy import Proxy, ProxySpec
+from proxy_operator.provisioning.contract import InstanceList, Provider
+from proxy_operator.provisioning.errors import ProviderError
+from proxy_operator.runtime.clock import Clock
+from proxy_operator.runtime.errors import ObjectError
+from proxy_operator.runtime.objects import ObjectReader
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SweepSettings:
+    """When and what to sweep."""
+
+    cluster_id: str
+    interval: timedelta = timedelta(minutes=10)
+    min_age: timedelta = timedelta(minutes=10)
+    is_dry_run: bool = False
+
+
+class OrphanSweeper:
+    """Deletes orphans, once an interval. Destructive: run it only where this process leads."""
+
+    def __init__(
+        self,
+        reader: ObjectReader,
+        providers: ProviderRegistry,
+        events: EventRecorder,
+        clock: Clock,
+        settings: SweepSettings,
+    ) -> None:
+        self._reader = reader
+        self._providers = providers
+        self._events = events
+        self._clock = clock
+        self._settings = settings
+
+    async def run(self) -> None:
+        """Sweep for ever; the first time a full interval after the start."""
+        while True:
+            await asyncio.sleep(self._settings.interval.total_seconds())
+            await self.sweep()
+
+    async def sweep(self) -> int:
+        """Delete what is proven to be an orphan; return how many were asked to go."""
+        listed = await self._list_instances()
+        if not listed:
+            return 0
+        try:
+            proxies = (await self._reader.list(Proxy)).items
+        except ObjectError as err:
+            logger.warning("sweep skipped: proxies cannot be listed", extra={"error": str(err)})
+            return 0
+        grounds = Grounds(self._settings.cluster_id, self._settings.min_age, self._clock.now())
+        killed = 0
+        for name, provider, found in listed:
+            for kill in plan_kills(found.items, proxies, provider, grounds):
+                killed += await self._kill(name, provider, kill)
+        return killed
+
+    async def _list_instances(self) -> list[tuple[str, Provider, InstanceList]]:
+        listed = []
+        for name, provider in self._providers.available():
+            try:
+                found = await provider.list_by_tag()
+            except ProviderError as err:
+                logger.warning(
+                    "sweep skips a provider: its instances cannot be listed",
+                    extra={"provider": name, "error": str(err)},
+                )
+                continue
+            if not found.complete:
+                logger.warning("the list of instances is incomplete", extra={"provider": name})
+            listed.append((name, provider, found))
+        return listed
+
+    async def _kill(self, name: str, provider: Provider, kill: Kill) -> bool:
+        fields = {
+            "provider": name,
+            "provider_id": kill.instance.provider_id,
+            "proxy_uid": kill.uid,
+            "why": kill.why,
+        }
+        if self._settings.is_dry_run:
+            logger.warning("an orphan would be deleted (dry run)", extra=fields)
+            return False
+        try:
+            await provider.delete(kill.instance.provider_id)
+        except ProviderError as err:
+            logger.warning("an orphan could not be deleted", extra={**fields, "error": str(err)})
+            return False
+        logger.warning("an orphan is deleted", extra=fields)
+        self._events.record(
+            kill.owner or _stand_in(kill),
+            ORPHAN_DELETED,
+            f"instance {kill.instance.provider_id} at {name} is deleted: {kill.why}",
+        )
+        return True
+
+
+def _stand_in(kill: Kill) -> Proxy:
+    """Name the Proxy that is no more, so that an Event can be about it."""
+    name = kill.instance.provider_id.rsplit("/", 1)[-1]
+    return Proxy(metadata=ObjectMeta(name=name, uid=kill.uid), spec=ProxySpec())

@@ -1,0 +1,72 @@
+"""Provider errors as conditions: one table, and one rule.
+
+The rule: what fails after an instance was seen changes a message, never `Provisioned` itself.
+"""
+
+from datetime import timedelta
+
+from proxy_operator.controllers.proxy.context import Pass
+from proxy_operator.controllers.proxy.inputs import InputsError
+from proxy_operator.controllers.proxy.readiness import represent_health
+from proxy_operator.domain.condition import ConditionStatus, ConditionType, ProvisionedReason
+from proxy_operator.domain.event import DELETION_BLOCKED, PROVISIONING_FAILED
+from proxy_operator.provisioning.errors import (
+    EnvironmentProviderError,
+    PermanentProviderError,
+    ProviderError,
+    QuotaExceededError,
+)
+from proxy_operator.runtime.reconciler import Result
+
+
+def reason_of(err: ProviderError) -> ProvisionedReason:
+    """Return the condition's reason for a provider error."""
+    match err:
+        case QuotaExceededError():
+            return ProvisionedReason.QUOTA_EXCEEDED
+        case PermanentProviderError() | EnvironmentProviderError():
+            return ProvisionedReason.PERMANENT_ERROR
+        case _:
+            return ProvisionedReason.PROVIDER_ERROR
+
+
+def show_provider_error(p: Pass, err: ProviderError) -> Result:
+    """Stage what went wrong, and return when to try again.
+
+    An error that may pass by itself is raised again: the controller backs off.
+    """
+    reason = reason_of(err)
+    show(p, reason, str(err))
+    if reason is ProvisionedReason.PROVIDER_ERROR:
+        raise err
+    return Result(p.intervals.quota_retry)
+
+
+def show_inputs_error(p: Pass, err: InputsError) -> Result:
+    """Stage that a Secret is missing. Its arrival is an event; the slow poll is for safety."""
+    show(p, err.reason, err.message)
+    return Result(p.intervals.drift_poll)
+
+
+def show(p: Pass, reason: ProvisionedReason, message: str) -> None:
+    """Stage a failure: in the message where an instance was seen, else as the condition."""
+    row = p.provisioned
+    if row is not None and p.has_appeared:
+        shown = f"{reason}: {message}"
+        if p.proxy.metadata.is_deleting and row.message != shown:
+            p.tell(DELETION_BLOCKED, shown)
+        p.set_condition(ConditionType.PROVISIONED, ConditionStatus(row.status), row.reason, shown)
+        if p.is_provisioned:
+            represent_health(p)
+        return
+    if row is None or (row.reason, row.message) != (reason, message):
+        p.tell(
+            DELETION_BLOCKED if p.proxy.metadata.is_deleting else PROVISIONING_FAILED,
+            f"{reason}: {message}",
+        )
+    p.set_unprovisioned(reason, message)
+
+
+def wait(span: timedelta) -> Result:
+    """Return a wait of at least a moment, so that a due time just reached is no busy loop."""
+    return Result(max(span, timedelta(milliseconds=10)))

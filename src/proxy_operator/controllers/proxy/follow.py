@@ -1,0 +1,156 @@
+"""Follow an instance that is recorded: wait for it, show it, or let it be replaced."""
+
+from typing import Final
+
+from proxy_operator.controllers.proxy.context import Pass
+from proxy_operator.controllers.proxy.failures import show_provider_error
+from proxy_operator.controllers.proxy.inputs import Inputs, InputsError
+from proxy_operator.controllers.proxy.readiness import represent_health, set_address
+from proxy_operator.controllers.proxy.retry import appear_backoff
+from proxy_operator.domain.condition import ConditionStatus, ConditionType, ProvisionedReason
+from proxy_operator.domain.event import (
+    INSTANCE_NEVER_APPEARED,
+    INSTANCE_REPLACED,
+    INSTANCE_STARTED,
+    INSTANCE_STOPPED,
+    INSTANCE_VANISHED,
+)
+from proxy_operator.domain.instance import Instance, InstanceState, Outcome
+from proxy_operator.domain.names import SPEC_HASH_ANNOTATION, SPEC_HASH_LABEL
+from proxy_operator.provisioning.contract import Provider
+from proxy_operator.provisioning.errors import (
+    EnvironmentProviderError,
+    InstanceNotFoundError,
+    ProviderError,
+)
+from proxy_operator.runtime.objects import MetadataPatch
+from proxy_operator.runtime.reconciler import Result
+
+_DEFAULT_PORT: Final = 3128
+
+
+async def follow(
+    p: Pass, provider: Provider, provider_id: str, inputs: Inputs | InputsError
+) -> Result:
+    """Ask the provider about the recorded instance and act on the answer."""
+    try:
+        instance = await provider.get(provider_id)
+    except InstanceNotFoundError:
+        return await _missing(p, provider, inputs)
+    except ProviderError as err:
+        return show_provider_error(p, err)
+    try:
+        return await follow_instance(p, provider, instance, inputs)
+    except ProviderError as err:
+        return show_provider_error(p, err)
+
+
+async def follow_instance(
+    p: Pass, provider: Provider, instance: Instance, inputs: Inputs | InputsError
+) -> Result:
+    """Act on an instance that exists. Provider errors are the caller's to show."""
+    require_ours(p, instance)
+    if isinstance(inputs, Inputs) and _is_outdated(p, instance, inputs):
+        return await _recycle(p, provider, instance, "its spec or Secret changed")
+    match instance.state:
+        case InstanceState.PROVISIONING:
+            p.around.seen[p.uid] = instance.provider_id
+            p.set_unprovisioned(ProvisionedReason.PROVISIONING, "the instance is starting")
+            return Result(p.intervals.provisioning_poll)
+        case InstanceState.RUNNING:
+            return await _running(p, provider, instance, inputs)
+        case InstanceState.STOPPED:
+            if p.is_provisioned:
+                p.tell(INSTANCE_STOPPED, f"instance {instance.provider_id} stopped")
+            return await _recycle(p, provider, instance, "it stopped")
+        case InstanceState.TERMINATING:
+            return await _recycle(p, provider, instance, "it is going away")
+
+
+def require_ours(p: Pass, instance: Instance) -> None:
+    """Raise EnvironmentProviderError for an instance of our name that somebody else owns."""
+    if not p.is_ours(instance.labels):
+        raise EnvironmentProviderError(
+            f"the name {p.instance_name} is taken by a foreign instance: {instance.provider_id}"
+            " does not carry this operator's labels"
+        )
+
+
+def _is_outdated(p: Pass, instance: Instance, inputs: Inputs) -> bool:
+    actual = instance.labels.get(SPEC_HASH_LABEL) or p.recorded_hash
+    return bool(actual) and actual != inputs.spec_hash
+
+
+async def _recycle(p: Pass, provider: Provider, instance: Instance, why: str) -> Result:
+    """Let the instance go; the next pass that finds it gone makes another."""
+    is_first = p.provisioned is None or p.provisioned.reason != ProvisionedReason.REPLACING
+    if instance.state is not InstanceState.TERMINATING:
+        await provider.delete(instance.provider_id)
+    if is_first:
+        p.tell(INSTANCE_REPLACED, f"instance {instance.provider_id} is replaced: {why}")
+    p.set_unprovisioned(ProvisionedReason.REPLACING, f"the instance is replaced: {why}")
+    return Result(p.intervals.deletion_poll)
+
+
+async def _missing(p: Pass, provider: Provider, inputs: Inputs | InputsError) -> Result:
+    """Tell an instance that has gone from one that has yet to appear."""
+    if p.has_appeared:
+        if p.is_provisioned:
+            p.tell(INSTANCE_VANISHED, f"instance {p.proxy.status.provider_id} is gone")
+        # Status first, the next create in a later pass: no status may claim to have seen the
+        # instance of a create that came after it.
+        p.forget_instance(ProvisionedReason.PROVISIONING, "the instance is gone, a new one follows")
+        return Result(p.intervals.requeue_now)
+    if isinstance(inputs, Inputs) and p.recorded_hash != inputs.spec_hash:
+        p.forget_instance(ProvisionedReason.PROVISIONING, "the spec changed before it appeared")
+        return Result(p.intervals.requeue_now)
+    intent = p.intent(provider)
+    was_seen = p.around.seen.get(p.uid) == p.proxy.status.provider_id
+    if intent and not was_seen and p.now < intent.created_at + p.intervals.appear_deadline:
+        p.set_unprovisioned(ProvisionedReason.PROVISIONING, "the instance has yet to appear")
+        return Result(p.intervals.provisioning_poll)
+    if intent and intent.outcome is not Outcome.NEVER_APPEARED:
+        await p.record_intent(intent.settled(Outcome.NEVER_APPEARED, p.now))
+    message = "the create was accepted, but no instance came of it"
+    p.tell(INSTANCE_NEVER_APPEARED, message)
+    p.forget_instance(ProvisionedReason.INSTANCE_NEVER_APPEARED, message)
+    return Result(appear_backoff(intent.attempt if intent else 1))
+
+
+async def _running(
+    p: Pass, provider: Provider, instance: Instance, inputs: Inputs | InputsError
+) -> Result:
+    if instance.ip is None:
+        p.set_unprovisioned(ProvisionedReason.PROVISIONING, "the instance has no address yet")
+        return Result(p.intervals.provisioning_poll)
+    is_new = not p.is_provisioned
+    if is_new:
+        await _settle(p, provider)
+        p.tell(INSTANCE_STARTED, f"instance {instance.provider_id} runs")
+    if isinstance(inputs, Inputs) and p.recorded_hash != inputs.spec_hash:
+        await p.patch_metadata(MetadataPatch(annotations={SPEC_HASH_ANNOTATION: inputs.spec_hash}))
+    p.around.seen.pop(p.uid, None)
+    p.proxy.status.provider_id = instance.provider_id
+    message = f"{inputs.reason}: {inputs.message}" if isinstance(inputs, InputsError) else ""
+    p.set_condition(
+        ConditionType.PROVISIONED, ConditionStatus.TRUE, ProvisionedReason.CREATED, message
+    )
+    set_address(p, instance.ip, instance.port or p.proxy.spec.port or _DEFAULT_PORT)
+    represent_health(p)
+    return Result(p.intervals.drift_poll)
+
+
+async def _settle(p: Pass, provider: Provider) -> None:
+    """Once an instance runs: start counting attempts anew, clear what other zones still hold."""
+    intent = p.intent(provider)
+    if intent is None:
+        return
+    for zone in intent.zones:
+        try:
+            late = await provider.get(p.id_in(provider, zone))
+        except InstanceNotFoundError:
+            continue
+        if p.is_ours(late.labels) and late.state is not InstanceState.TERMINATING:
+            await provider.delete(late.provider_id)
+    if intent.attempt > 1 or intent.outcome is not Outcome.UNKNOWN:
+        await p.record_intent(intent.ran())

@@ -1,0 +1,182 @@
+"""Make an instance where there is none: find a lost one, clear leftovers, write down, ask.
+
+The order is the point: nothing is asked of a provider before the intent is stored.
+"""
+
+import uuid
+from typing import Final
+
+from proxy_operator.controllers.proxy.context import Pass
+from proxy_operator.controllers.proxy.failures import show, show_provider_error, wait
+from proxy_operator.controllers.proxy.follow import follow_instance, require_ours
+from proxy_operator.controllers.proxy.inputs import Inputs
+from proxy_operator.controllers.proxy.retry import (
+    appear_backoff,
+    may_appear_until,
+    next_attempt,
+    next_zone,
+    retry_at,
+)
+from proxy_operator.domain.condition import ProvisionedReason
+from proxy_operator.domain.event import INSTANCE_ADOPTED, INSTANCE_REQUESTED
+from proxy_operator.domain.instance import REFUSED, Instance, InstanceState, Intent, Outcome
+from proxy_operator.domain.names import owner_labels
+from proxy_operator.provisioning.contract import CreateRequest, Provider
+from proxy_operator.provisioning.errors import (
+    InstanceNotFoundError,
+    PermanentProviderError,
+    ProviderError,
+    QuotaExceededError,
+    StockOutError,
+)
+from proxy_operator.runtime.reconciler import Result
+
+_OUTCOMES: Final[tuple[tuple[type[ProviderError], Outcome], ...]] = (
+    (StockOutError, Outcome.STOCK_OUT),
+    (QuotaExceededError, Outcome.QUOTA),
+    (PermanentProviderError, Outcome.REJECTED),
+)
+
+
+async def provision(p: Pass, provider: Provider, inputs: Inputs) -> Result:
+    """Come from "no instance is recorded" to one that is asked for."""
+    intent = p.intent(provider)
+    if intent is None:
+        return await _create(p, provider, inputs, None)
+    if _is_latched(p, intent, inputs):
+        return Result()
+    try:
+        lost = await _find_lost(p, provider, intent)
+        if lost is not None:
+            p.proxy.status.provider_id = lost.provider_id
+            p.tell(INSTANCE_ADOPTED, f"instance {lost.provider_id} of an earlier create was found")
+            return await follow_instance(p, provider, lost, inputs)
+        due = retry_at(intent, p.intervals)
+        if due is not None and p.now < due and _is_same_request(p, intent, inputs):
+            return wait(due - p.now)
+        held_up = await _clear_other_zones(p, provider, intent, inputs)
+    except ProviderError as err:
+        return show_provider_error(p, err)
+    return held_up or await _create(p, provider, inputs, intent)
+
+
+def _is_same_request(p: Pass, intent: Intent, inputs: Inputs) -> bool:
+    row = p.provisioned
+    return (
+        row is not None
+        and row.observed_generation == p.proxy.metadata.generation
+        and intent.spec_hash == inputs.spec_hash
+    )
+
+
+def _is_latched(p: Pass, intent: Intent, inputs: Inputs) -> bool:
+    row = p.provisioned
+    return (
+        intent.outcome is Outcome.REJECTED
+        and row is not None
+        and row.reason == ProvisionedReason.PERMANENT_ERROR
+        and _is_same_request(p, intent, inputs)
+    )
+
+
+async def _find_lost(p: Pass, provider: Provider, intent: Intent) -> Instance | None:
+    """Look where the intent points; an instance there is adopted whatever its state."""
+    if intent.outcome in REFUSED:
+        return None
+    try:
+        instance = await provider.get(p.id_in(provider, intent.zone))
+    except InstanceNotFoundError:
+        return None
+    require_ours(p, instance)
+    return instance
+
+
+async def _clear_other_zones(
+    p: Pass, provider: Provider, intent: Intent, inputs: Inputs
+) -> Result | None:
+    """See to it that no other zone holds, or will hold, an instance of an earlier attempt."""
+    zone = next_zone(provider.placements(p.proxy.spec), intent, inputs.spec_hash)
+    if await delete_in_zones(p, provider, [z for z in (intent.zone, *intent.zones) if z != zone]):
+        p.set_unprovisioned(
+            ProvisionedReason.PROVISIONING, "an instance in another zone must go first"
+        )
+        return Result(p.intervals.deletion_poll)
+    until = may_appear_until(intent, provider.appears_within)
+    if zone == intent.zone or until is None or until <= p.now:
+        return None
+    if intent.outcome is Outcome.NEVER_APPEARED:
+        return None
+    p.set_unprovisioned(
+        ProvisionedReason.PROVISIONING,
+        f"an unanswered create in zone {intent.zone or 'default'} may still succeed",
+    )
+    return wait(until - p.now)
+
+
+async def delete_in_zones(p: Pass, provider: Provider, zones: list[str]) -> bool:
+    """Ask our instances in these zones to go; True while any is left."""
+    is_left = False
+    for zone in zones:
+        try:
+            instance = await provider.get(p.id_in(provider, zone))
+        except InstanceNotFoundError:
+            continue
+        if not p.is_ours(instance.labels):
+            continue
+        is_left = True
+        if instance.state is not InstanceState.TERMINATING:
+            await provider.delete(instance.provider_id)
+    return is_left
+
+
+async def _create(p: Pass, provider: Provider, inputs: Inputs, old: Intent | None) -> Result:
+    zone = next_zone(provider.placements(p.proxy.spec), old, inputs.spec_hash)
+    late = old is not None and old.outcome is Outcome.NEVER_APPEARED
+    intent = Intent(
+        attempt=next_attempt(old, inputs.spec_hash),
+        request_id=str(uuid.uuid4()),
+        spec_hash=inputs.spec_hash,
+        created_at=p.around.clock.now(),
+        zone=zone,
+        # An instance that did not appear in time may still do so: remember where.
+        zones=tuple(sorted({old.zone, *old.zones} - {zone})) if old and late else (),
+    )
+    await p.record_intent(intent)
+    try:
+        provider_id = await provider.create(_request(p, intent, inputs))
+    except (QuotaExceededError, PermanentProviderError) as err:
+        return await _refused(p, intent, err)
+    except ProviderError as err:
+        return show_provider_error(p, err)
+    p.proxy.status.provider_id = provider_id
+    p.set_unprovisioned(ProvisionedReason.PROVISIONING, "the instance was requested")
+    p.tell(INSTANCE_REQUESTED, f"instance {provider_id} was requested")
+    return Result(p.intervals.provisioning_poll)
+
+
+async def _refused(p: Pass, intent: Intent, err: ProviderError) -> Result:
+    """Write down that nothing was made, so that neither retry nor deletion has to wait for it."""
+    outcome = next(outcome for kind, outcome in _OUTCOMES if isinstance(err, kind))
+    await p.record_intent(intent.settled(outcome, p.now))
+    if outcome is Outcome.REJECTED:
+        show(p, ProvisionedReason.PERMANENT_ERROR, str(err))
+        return Result()
+    show(p, ProvisionedReason.QUOTA_EXCEEDED, str(err))
+    if outcome is Outcome.STOCK_OUT:
+        return Result(appear_backoff(intent.attempt))
+    return Result(p.intervals.quota_retry)
+
+
+def _request(p: Pass, intent: Intent, inputs: Inputs) -> CreateRequest:
+    return CreateRequest(
+        name=p.instance_name,
+        namespace=p.key.namespace,
+        proxy_name=p.key.name,
+        uid=p.uid,
+        request_id=intent.request_id,
+        zone=intent.zone,
+        spec=p.proxy.spec,
+        labels=owner_labels(uid=p.uid, cluster_id=p.around.cluster_id, spec_hash=inputs.spec_hash),
+        user_data=inputs.user_data,
+        credentials=inputs.credentials,
+    )
