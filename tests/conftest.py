@@ -1,0 +1,9 @@
+"""What holds for the whole suite."""
+
+import asyncio
+
+
+def pytest_configure() -> None:
+    # Without a word on it, Python below 3.14 makes a loop for whoever asks for the current one;
+    # the asyncio plugin asks before the first asynchronous test, and nobody would close that loop.
+    asyncio.set_event_loop(None)
