@@ -1,0 +1,102 @@
+"""A priority queue whose members change their keys all the time, repaired where it is looked at.
+
+The rule: every member that has a key is held under a key not greater than its current one. So a key
+that rises, or vanishes, costs nothing until its entry surfaces; a key that falls, or appears, must
+be announced by `lower` at once.
+"""
+
+from collections.abc import Callable, Hashable, Iterable
+from heapq import heapify, heappop, heappush, heapreplace
+from typing import Any, Final, Generic, TypeVar
+
+Key = tuple[Any, ...]
+"""Compared as a tuple; ends in the member (or its owners), after parts that make it unique."""
+
+M = TypeVar("M", bound=Hashable)
+
+_SLACK: Final = 64
+
+
+class Frontier(Generic[M]):
+    """Members by their smallest key. `owner` is where in a key its member is found."""
+
+    __slots__ = ("_bound", "_heap", "_held", "_owner")
+
+    def __init__(
+        self, owner: int, bound: Callable[[M], Key | None], members: Iterable[M] = ()
+    ) -> None:
+        """`bound` returns the current key of a member, None when it has none now."""
+        self._owner = owner
+        self._bound = bound
+        self._held: dict[M, Key] = {}
+        for member in members:
+            key = bound(member)
+            if key is not None:
+                self._held[member] = key
+        self._heap = [*self._held.values()]
+        heapify(self._heap)
+
+    def __len__(self) -> int:
+        """Return the number of entries, stale ones included: what it costs in memory."""
+        return len(self._heap)
+
+    def lower(self, member: M, key: Key) -> None:
+        """Announce that the member's key may now be as small as `key`."""
+        held = self._held.get(member)
+        if held is not None and held <= key:
+            return
+        self._held[member] = key
+        heappush(self._heap, key)
+        self._trim()
+
+    def discard(self, member: M) -> None:
+        """Forget a member."""
+        if self._held.pop(member, None) is not None:
+            self._trim()
+
+    def first(self) -> Key | None:
+        """Return the smallest current key, None when no member has one."""
+        heap, held, owner = self._heap, self._held, self._owner
+        while heap:
+            key = heap[0]
+            member = key[owner]
+            if held.get(member) is not key:
+                heappop(heap)
+                continue
+            current = self._bound(member)
+            if current is None:
+                heappop(heap)
+                del held[member]
+            elif current == key:
+                return key
+            else:
+                held[member] = current
+                heapreplace(heap, current)
+        return None
+
+    def search(self, bound: Callable[[M], Key | None], limit: int) -> tuple[bool, Key | None]:
+        """Find the smallest key under another `bound`, which never gives less than the own one.
+
+        Looks at no more than `limit` members: (False, None) when that did not settle it.
+        """
+        aside: list[Key] = []
+        found: Key | None = None
+        is_settled = False
+        while len(aside) <= limit:
+            key = self.first()
+            if key is None or (found is not None and found <= key):
+                is_settled = True
+                break
+            aside.append(heappop(self._heap))
+            other = bound(key[self._owner])
+            if other is not None and (found is None or other < found):
+                found = other
+        for key in aside:
+            heappush(self._heap, key)
+        return (True, found) if is_settled else (False, None)
+
+    def _trim(self) -> None:
+        """Drop superseded entries once they outnumber the live ones: amortised O(1)."""
+        if len(self._heap) > 2 * len(self._held) + _SLACK:
+            self._heap = [*self._held.values()]
+            heapify(self._heap)
