@@ -1,0 +1,171 @@
+"""From a request to its answer: token, route, operation, error.
+
+Synchronous, so what an operation decides and changes is one step of the loop. Never raises: what
+an operation did not foresee is logged and answered with 500.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+from urllib.parse import unquote_to_bytes
+
+from proxy_operator.adapters.web.access_log import AccessLog
+from proxy_operator.adapters.web.auth import Guard
+from proxy_operator.adapters.web.errors import ApiError, ErrorCode, error_answer
+from proxy_operator.adapters.web.exchange import Headers, Request, Response
+from proxy_operator.adapters.web.routes import Route
+from proxy_operator.discovery.model import InvalidRequestError, UnknownLeaseError
+
+logger = logging.getLogger(__name__)
+
+Operation = Callable[[Request], Response]
+
+BODY_LIMIT: Final = 64 * 1024
+_VARIABLE: Final = "{"
+
+
+class Dispatcher:
+    """Serves a route table."""
+
+    def __init__(
+        self,
+        routes: Sequence[Route],
+        operations: Mapping[str, Operation],
+        guard: Guard,
+        is_leader: Callable[[], bool],
+    ) -> None:
+        self._operations = operations
+        self._guard = guard
+        self._is_leader = is_leader
+        self._log = AccessLog()
+        self._exact: dict[str, dict[str, Route]] = {}
+        self._patterns: list[tuple[list[str], dict[str, Route]]] = []
+        for route in routes:
+            self._add(route)
+
+    def refuse(self, method: str, path: str, headers: Headers) -> Response | None:
+        """Answer a request whose body is not worth reading; None to have it read."""
+        try:
+            self._admit(method, path, headers)
+            _check_length(headers)
+        except ApiError as err:
+            return self._refused(err, method)
+        return None
+
+    def dispatch(
+        self, method: str, path: str, query: str, headers: Headers, body: bytes
+    ) -> Response:
+        """Answer a request. The body may be cut once it is longer than BODY_LIMIT."""
+        started = time.perf_counter()
+        route: Route | None = None
+        try:
+            route, params = self._admit(method, path, headers)
+            _check_body(body)
+            if query and not route.parameters:
+                _refuse_query(query)
+            request = Request(method, path, query, headers, body, params)
+            response = self._operations[route.operation](request)
+        except Exception as err:  # noqa: BLE001 - the last resort: every request gets an answer
+            response = _answer_of(err, route)
+        self._log.served(method, route, response.status, time.perf_counter() - started)
+        return response
+
+    def _add(self, route: Route) -> None:
+        if _VARIABLE not in route.path:
+            self._exact.setdefault(route.path, {})[route.method] = route
+            return
+        segments = route.path.split("/")
+        for known, methods in self._patterns:
+            if known == segments:
+                methods[route.method] = route
+                return
+        self._patterns.append((segments, {route.method: route}))
+
+    def _admit(self, method: str, path: str, headers: Headers) -> tuple[Route, tuple[str, ...]]:
+        methods, params = self._find(path)
+        route = methods.get("GET" if method == "HEAD" else method)
+        if not any(r.is_public for r in methods.values()):
+            self._guard.check(headers)
+        if not methods:
+            raise ApiError(ErrorCode.NOT_FOUND, "no such path; see /docs")
+        if route is None:
+            allow = _allowed(methods)
+            raise ApiError(
+                ErrorCode.METHOD_NOT_ALLOWED,
+                f"this path answers {allow}",
+                (b"allow", allow.encode()),
+            )
+        if route.needs_leader and not self._is_leader():
+            raise ApiError(
+                ErrorCode.NOT_LEADER, "this replica does not hold the leases; ask the leader"
+            )
+        return route, _decoded(params)
+
+    def _find(self, path: str) -> tuple[dict[str, Route], list[str]]:
+        exact = self._exact.get(path)
+        if exact is not None:
+            return exact, []
+        segments = path.split("/")
+        for pattern, methods in self._patterns:
+            if len(pattern) == len(segments):
+                params: list[str] = []
+                for wanted, found in zip(pattern, segments, strict=True):
+                    if wanted.startswith(_VARIABLE) and found:
+                        params.append(found)
+                    elif wanted != found:
+                        break
+                else:
+                    return methods, params
+        return {}, []
+
+    def _refused(self, err: ApiError, method: str) -> Response:
+        response = error_answer(err.code, err.message, *err.headers)
+        self._log.served(method, None, response.status, 0.0)
+        return response
+
+
+def _allowed(methods: Mapping[str, Route]) -> str:
+    names = {*methods, "HEAD"} if "GET" in methods else {*methods}
+    return ", ".join(sorted(names))
+
+
+def _decoded(params: list[str]) -> tuple[str, ...]:
+    if not any("%" in p for p in params):
+        return tuple(params)
+    try:
+        return tuple(unquote_to_bytes(p).decode() for p in params)
+    except UnicodeDecodeError as err:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "the path is not UTF-8 once decoded") from err
+
+
+def _check_length(headers: Headers) -> None:
+    for name, value in headers:
+        if name == b"content-length" and (len(value) > 18 or int(value) > BODY_LIMIT):
+            raise _too_large()
+
+
+def _check_body(body: bytes) -> None:
+    if len(body) > BODY_LIMIT:
+        raise _too_large()
+
+
+def _too_large() -> ApiError:
+    return ApiError(ErrorCode.BODY_TOO_LARGE, f"the body is longer than {BODY_LIMIT} bytes")
+
+
+def _refuse_query(query: str) -> None:
+    name = query.partition("&")[0].partition("=")[0]
+    raise ApiError(ErrorCode.INVALID_REQUEST, f"unknown query parameter `{name}`")
+
+
+def _answer_of(err: Exception, route: Route | None) -> Response:
+    if isinstance(err, ApiError):
+        return error_answer(err.code, err.message, *err.headers)
+    if isinstance(err, InvalidRequestError):
+        return error_answer(ErrorCode.INVALID_REQUEST, str(err))
+    if isinstance(err, UnknownLeaseError):
+        return error_answer(ErrorCode.UNKNOWN_LEASE, "no such lease; it may have ended long ago")
+    operation = route.operation if route else None
+    logger.error("a request failed", exc_info=err, extra={"operation": operation})
+    return error_answer(ErrorCode.INTERNAL, "the operator failed to answer; its log says why")
