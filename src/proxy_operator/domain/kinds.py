@@ -3,7 +3,6 @@
 One table: whoever needs a plural, an apiVersion or a decoder asks here.
 """
 
-import base64
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
@@ -89,15 +88,20 @@ def format_time(moment: datetime) -> str:
 
 
 def content_of(kind: Kind[Any], document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the members of `document` that a manifest sets.
+    """Return the members of an admitted object that its manifest sets."""
+    return {name: document[name] for name in kind.content if name in document}
 
-    `stringData` of a Secret is merged into `data` and wins over it, and `type` defaults to
-    Opaque: what the Kubernetes API server does on every write of a Secret.
+
+def addressed(manifest: Mapping[str, Any]) -> tuple[Kind[Any], str, str] | None:
+    """Return kind, namespace and name that a manifest is about; None when it does not say.
+
+    A missing namespace is `default`.
     """
-    content = {name: document[name] for name in kind.content if name in document}
-    if kind.kind == secret.KIND:
-        texts = document.get("stringData") or {}
-        encoded = {key: base64.b64encode(text.encode()).decode() for key, text in texts.items()}
-        content["data"] = {**(content.get("data") or {}), **encoded}
-        content.setdefault("type", "Opaque")
-    return content
+    kind, metadata = manifest.get("kind"), manifest.get("metadata")
+    if not isinstance(kind, str) or not isinstance(metadata, Mapping):
+        return None
+    row, name = _BY_NAME.get(kind), metadata.get("name")
+    namespace = metadata.get("namespace") or "default"
+    if row is None or not isinstance(name, str) or not isinstance(namespace, str):
+        return None
+    return row, namespace, name
