@@ -1,31 +1,42 @@
 """The `Proxy` object: wire type and domain type in one.
 
 The CRD document is generated from these types, so a constraint written here is the one both
-homes enforce. Rules that need more than one field are the `RULES` at the end, in core CEL.
+homes enforce. Kinds of field are in `domain.fields`, rules over several fields in `domain.rules`.
 """
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import Meta
 
 from proxy_operator.domain.condition import Condition
-from proxy_operator.domain.duration import PATTERN as DURATION_PATTERN
+from proxy_operator.domain.fields import (
+    Attributes,
+    Count,
+    DiskSize,
+    Duration,
+    GcpName,
+    Host,
+    HttpStatus,
+    HttpUrl,
+    Int64,
+    IpAddress,
+    LabelValue,
+    NaturalInt64,
+    NodeSelector,
+    ObjectName,
+    Port,
+    Quantities,
+    SecretKey,
+    TaintKey,
+    Text,
+    Threshold,
+)
 from proxy_operator.domain.meta import API_VERSION, ObjectMeta
 
 KIND: Final = "Proxy"
-
-Port = Annotated[int, Meta(ge=1, le=65535, extra_json_schema={"format": "int32"})]
-Count = Annotated[int, Meta(ge=0, le=1_000_000, extra_json_schema={"format": "int32"})]
-Threshold = Annotated[int, Meta(ge=1, le=100, extra_json_schema={"format": "int32"})]
-Duration = Annotated[str, Meta(pattern=DURATION_PATTERN, max_length=32)]
-ObjectName = Annotated[
-    str, Meta(pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$", min_length=1, max_length=253)
-]
-Text = Annotated[str, Meta(min_length=1, max_length=1024)]
-HttpUrl = Annotated[str, Meta(pattern=r"^https?://[^\s/?#]+", max_length=2048)]
 
 
 class _Wire(msgspec.Struct, kw_only=True, frozen=True, rename="camel", omit_defaults=True):
@@ -76,143 +87,198 @@ class Endpoint(_Wire, frozen=True):
     """Address of a proxy somebody else runs."""
 
     host: Annotated[
-        str,
-        Meta(
-            description="DNS name, IPv4 address, or IPv6 address without brackets.",
-            pattern=r"^([A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?\.?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(%[A-Za-z0-9_.-]+)?)$",
-            min_length=1,
-            max_length=253,
-        ),
+        Host,
+        Meta(description="DNS name, IPv4 address, or IPv6 address without brackets."),
     ]
-    port: Port
+    port: Annotated[Port, Meta(description="TCP port.")]
 
 
 class SecretRef(_Wire, frozen=True):
     """Names a Secret in the Proxy's namespace."""
 
-    name: ObjectName
+    name: Annotated[ObjectName, Meta(description="Name of the Secret.")]
 
 
 class SecretKeyRef(_Wire, frozen=True):
     """Names one key of a Secret in the Proxy's namespace."""
 
-    name: ObjectName
-    key: Annotated[str, Meta(pattern=r"^[-._a-zA-Z0-9]+$", max_length=253)] = "user-data"
+    name: Annotated[ObjectName, Meta(description="Name of the Secret.")]
+    key: Annotated[SecretKey, Meta(description="Key in the Secret's data.")] = "user-data"
 
 
 class CloudInit(_Wire, frozen=True):
-    """User data for an instance's first boot. The Secret needs the cloud-init label."""
+    """User data for an instance's first boot."""
 
-    secret_ref: SecretKeyRef
+    secret_ref: Annotated[
+        SecretKeyRef,
+        Meta(description="The Secret with the user data; it needs the cloud-init label."),
+    ]
 
 
 class GcpBlock(_Wire, frozen=True):
     """Shape of a Compute Engine instance."""
 
-    zone: Text | None = None
-    fallback_zones: Annotated[tuple[Text, ...], Meta(max_length=16)] = ()
-    machine_type: Text | None = None
-    image: Text | None = None
-    network: Text | None = None
-    subnetwork: Text | None = None
-    disk_size_gb: (
-        Annotated[int, Meta(ge=1, le=65536, extra_json_schema={"format": "int32"})] | None
-    ) = msgspec.field(default=None, name="diskSizeGB")
-    spot: bool = False
-    network_tags: Annotated[tuple[Text, ...], Meta(max_length=64)] = ()
-    service_account: Text | None = None
+    zone: Annotated[
+        GcpName | None, Meta(description="Zone to create in first, such as europe-west4-a.")
+    ] = None
+    fallback_zones: Annotated[
+        tuple[GcpName, ...],
+        Meta(max_length=16, description="Zones to try, in order, when a zone has none left."),
+    ] = ()
+    machine_type: Annotated[Text | None, Meta(description="Machine type, such as e2-micro.")] = None
+    image: Annotated[
+        Text | None, Meta(description="Boot image: projects/PROJECT/global/images/family/FAMILY.")
+    ] = None
+    network: Annotated[Text | None, Meta(description="Network by name or path.")] = None
+    subnetwork: Annotated[Text | None, Meta(description="Subnetwork by name or path.")] = None
+    disk_size_gb: Annotated[DiskSize | None, Meta(description="Size of the boot disk in GB.")] = (
+        msgspec.field(default=None, name="diskSizeGB")
+    )
+    spot: Annotated[
+        bool, Meta(description="Use cheaper capacity that may be taken back at any time.")
+    ] = False
+    network_tags: Annotated[
+        tuple[GcpName, ...], Meta(max_length=64, description="Tags that firewall rules match.")
+    ] = ()
+    service_account: Annotated[
+        Text | None, Meta(description="Service account of the instance; absent is none.")
+    ] = None
 
 
 class Resources(_Wire, frozen=True):
     """Requests and limits of a Pod's container, as Kubernetes writes quantities."""
 
-    requests: dict[str, str | int] = {}
-    limits: dict[str, str | int] = {}
+    requests: Annotated[Quantities, Meta(description="What the scheduler sets aside.")] = {}
+    limits: Annotated[Quantities, Meta(description="What the container may not exceed.")] = {}
 
 
 class Toleration(_Wire, frozen=True):
     """A taint the Pod accepts."""
 
-    key: str | None = None
-    operator: str | None = None
-    value: str | None = None
-    effect: str | None = None
-    toleration_seconds: Annotated[int, Meta(extra_json_schema={"format": "int64"})] | None = None
+    key: Annotated[TaintKey | None, Meta(description="Key of the taint; empty is all.")] = None
+    operator: Annotated[
+        Literal["Equal", "Exists"] | None, Meta(description="How key and value are compared.")
+    ] = None
+    value: Annotated[LabelValue | None, Meta(description="Value of the taint, for Equal.")] = None
+    effect: Annotated[
+        Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None,
+        Meta(description="Effect of the taint; absent is all."),
+    ] = None
+    toleration_seconds: Annotated[
+        Int64 | None, Meta(description="How long a NoExecute taint is accepted; absent is forever.")
+    ] = None
 
 
 class KubernetesBlock(_Wire, frozen=True):
     """Shape of a squid Pod."""
 
-    image: Text | None = None
-    resources: Resources | None = None
-    node_selector: dict[str, str] = {}
-    tolerations: Annotated[tuple[Toleration, ...], Meta(max_length=32)] = ()
+    image: Annotated[Text | None, Meta(description="Container image with squid.")] = None
+    resources: Annotated[
+        Resources | None, Meta(description="Requests and limits of the container.")
+    ] = None
+    node_selector: NodeSelector = {}
+    tolerations: Annotated[
+        tuple[Toleration, ...], Meta(max_length=32, description="Taints the Pod accepts.")
+    ] = ()
 
 
 class LocalBlock(_Wire, frozen=True):
     """Shape of a proxy process on this machine."""
 
-    engine: LocalEngine = LocalEngine.PROXY_PY
-    egress_address: (
-        Annotated[
-            str,
-            Meta(
-                description="Source address of the proxy's connections; must exist here.",
-                max_length=64,
-            ),
-        ]
-        | None
-    ) = None
+    engine: Annotated[LocalEngine, Meta(description="The program that runs.")] = (
+        LocalEngine.PROXY_PY
+    )
+    egress_address: Annotated[
+        IpAddress | None,
+        Meta(description="Source address of the proxy's connections; must exist on this machine."),
+    ] = None
 
 
 class HealthCheck(_Wire, frozen=True):
     """How, how often and against what a proxy is probed."""
 
-    url: HttpUrl | None = None
-    expected_status: (
-        Annotated[int, Meta(ge=100, le=599, extra_json_schema={"format": "int32"})] | None
-    ) = None
-    interval: Duration = "30s"
-    timeout: Duration = "5s"
-    success_threshold: Threshold = 1
-    failure_threshold: Threshold = 3
+    url: Annotated[
+        HttpUrl | None,
+        Meta(
+            description="What is fetched through the proxy; absent is the operator's --health-url."
+        ),
+    ] = None
+    expected_status: Annotated[
+        HttpStatus | None, Meta(description="The status that counts as success; absent is any 2xx.")
+    ] = None
+    interval: Annotated[Duration, Meta(description="Time between two probes, 1s to 24h.")] = "30s"
+    timeout: Annotated[
+        Duration, Meta(description="Time a probe may take, from 100ms to the interval.")
+    ] = "5s"
+    success_threshold: Annotated[
+        Threshold, Meta(description="Successes in a row that make an unhealthy proxy healthy.")
+    ] = 1
+    failure_threshold: Annotated[
+        Threshold, Meta(description="Failures in a row that make a healthy proxy unhealthy.")
+    ] = 3
 
 
 class ProxySpec(_Wire, frozen=True):
     """What the user wants."""
 
-    mode: Mode = Mode.MANAGED
-    provider: ProviderName | None = None
-    endpoint: Endpoint | None = None
-    port: Annotated[Port, Meta(description="Where a managed proxy listens.")] | None = None
-    scheme: Scheme = Scheme.HTTP
-    credentials_secret_ref: SecretRef | None = None
-    cloud_init: CloudInit | None = None
-    gcp: GcpBlock | None = None
-    kubernetes: KubernetesBlock | None = None
-    local: LocalBlock | None = None
-    attributes: Annotated[
-        dict[str, Annotated[str, Meta(max_length=1024)]],
-        Meta(description="What lease selectors match.", max_length=64),
-    ] = {}
-    max_leases: (
-        Annotated[Count, Meta(description="Most leases at once; absent is no cap, 0 is drained.")]
-        | None
-    ) = None
+    mode: Annotated[
+        Mode, Meta(description="Managed: a provider makes an instance. External: it exists.")
+    ] = Mode.MANAGED
+    provider: Annotated[
+        ProviderName | None, Meta(description="Where the instance comes from; for Managed only.")
+    ] = None
+    endpoint: Annotated[
+        Endpoint | None, Meta(description="Address of the proxy; for External only.")
+    ] = None
+    port: Annotated[
+        Port | None,
+        Meta(description="Where a managed proxy listens; absent is the provider's default."),
+    ] = None
+    scheme: Annotated[Scheme, Meta(description="How clients speak to the proxy itself.")] = (
+        Scheme.HTTP
+    )
+    credentials_secret_ref: Annotated[
+        SecretRef | None,
+        Meta(
+            description="A Secret with the keys username and password, and the credentials label."
+        ),
+    ] = None
+    cloud_init: Annotated[
+        CloudInit | None, Meta(description="User data for an instance's first boot.")
+    ] = None
+    gcp: Annotated[GcpBlock | None, Meta(description="Settings of provider gcp.")] = None
+    kubernetes: Annotated[
+        KubernetesBlock | None, Meta(description="Settings of provider kubernetes.")
+    ] = None
+    local: Annotated[LocalBlock | None, Meta(description="Settings of provider local.")] = None
+    attributes: Attributes = {}
+    max_leases: Annotated[
+        Count | None, Meta(description="Most leases at once; absent is no cap, 0 is drained.")
+    ] = None
     health_check: HealthCheck = HealthCheck()
 
 
 class ProxyStatus(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
     """What the operator saw. Only the proxy reconciler writes it."""
 
-    phase: Phase | None = None
-    ip: str | None = None
-    port: Port | None = None
-    provider_id: str | None = msgspec.field(default=None, name="providerID")
-    latency_millis: Annotated[int, Meta(ge=0, extra_json_schema={"format": "int64"})] | None = None
-    last_health_check_at: datetime | None = msgspec.field(default=None, name="lastHealthCheckTime")
-    observed_generation: Annotated[int, Meta(ge=0, extra_json_schema={"format": "int64"})] = 0
-    conditions: tuple[Condition, ...] = ()
+    phase: Annotated[Phase | None, Meta(description="A summary for people.")] = None
+    ip: Annotated[str | None, Meta(description="Address clients connect to.")] = None
+    port: Annotated[Port | None, Meta(description="Port clients connect to.")] = None
+    provider_id: Annotated[
+        str | None, Meta(description="The instance, in its provider's words.")
+    ] = msgspec.field(default=None, name="providerID")
+    latency_millis: Annotated[
+        NaturalInt64 | None, Meta(description="Time to first byte of the last good probe.")
+    ] = None
+    last_health_check_at: Annotated[
+        datetime | None, Meta(description="When the probe behind the verdict ended.")
+    ] = msgspec.field(default=None, name="lastHealthCheckTime")
+    observed_generation: Annotated[
+        NaturalInt64, Meta(description="The generation of the spec that this status answers.")
+    ] = 0
+    conditions: Annotated[
+        tuple[Condition, ...], Meta(description="Provisioned and Healthy, each with its reason.")
+    ] = ()
 
 
 class Proxy(msgspec.Struct, kw_only=True, rename="camel"):
@@ -243,104 +309,3 @@ class Proxy(msgspec.Struct, kw_only=True, rename="camel"):
         if self.status.ip and self.status.port:
             return self.status.ip, self.status.port
         return None
-
-
-class Rule(NamedTuple):
-    """A CEL validation on one node of the schema (`x-kubernetes-validations`)."""
-
-    path: str
-    """Dotted path from the object's root, `spec` or `spec.healthCheck`."""
-    rule: str
-    message: str
-    field_path: str | None = None
-    """Field the message is about, relative to `path`, as `.provider`."""
-
-    def as_schema(self) -> dict[str, Any]:
-        """Return the entry of `x-kubernetes-validations`."""
-        entry: dict[str, Any] = {"rule": self.rule, "message": self.message}
-        if self.field_path:
-            entry["fieldPath"] = self.field_path
-        return entry
-
-
-def _only_with(block: str) -> Rule:
-    return Rule(
-        "spec",
-        f"!has(self.{block}) || (has(self.provider) && self.provider == '{block}')",
-        f"{block} may be set only when provider is {block}",
-        f".{block}",
-    )
-
-
-RULES: Final = (
-    Rule("spec", "self.mode == oldSelf.mode", "mode is immutable", ".mode"),
-    Rule(
-        "spec",
-        "has(self.provider) == has(oldSelf.provider)"
-        " && (!has(self.provider) || self.provider == oldSelf.provider)",
-        "provider is immutable",
-        ".provider",
-    ),
-    Rule(
-        "spec",
-        "self.mode != 'Managed' || has(self.provider)",
-        "provider is required when mode is Managed",
-        ".provider",
-    ),
-    Rule(
-        "spec",
-        "self.mode != 'External' || !has(self.provider)",
-        "provider is forbidden when mode is External",
-        ".provider",
-    ),
-    Rule(
-        "spec",
-        "self.mode != 'External' || has(self.endpoint)",
-        "endpoint is required when mode is External",
-        ".endpoint",
-    ),
-    Rule(
-        "spec",
-        "self.mode != 'Managed' || !has(self.endpoint)",
-        "endpoint is forbidden when mode is Managed",
-        ".endpoint",
-    ),
-    Rule(
-        "spec",
-        "self.mode != 'External' || !has(self.port)",
-        "port is forbidden when mode is External: set endpoint.port",
-        ".port",
-    ),
-    Rule(
-        "spec",
-        "self.mode != 'External' || !has(self.cloudInit)",
-        "cloudInit is forbidden when mode is External",
-        ".cloudInit",
-    ),
-    _only_with("gcp"),
-    _only_with("kubernetes"),
-    _only_with("local"),
-    Rule(
-        "spec.attributes",
-        "self.all(k, k.size() <= 253 && k.matches('^[A-Za-z0-9._/-]+$'))",
-        "attribute keys are 1 to 253 characters of A-Z a-z 0-9 . _ / -",
-    ),
-    Rule(
-        "spec.healthCheck",
-        "duration(self.interval) >= duration('1s')",
-        "interval must be at least 1s",
-        ".interval",
-    ),
-    Rule(
-        "spec.healthCheck",
-        "duration(self.timeout) >= duration('100ms')",
-        "timeout must be at least 100ms",
-        ".timeout",
-    ),
-    Rule(
-        "spec.healthCheck",
-        "duration(self.timeout) <= duration(self.interval)",
-        "timeout must not be longer than interval",
-        ".timeout",
-    ),
-)

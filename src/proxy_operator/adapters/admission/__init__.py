@@ -1,1 +1,1 @@
-"""TBD."""
+"""Admission: one CRD document, generated from the domain's types and evaluated by both homes."""
