@@ -1,0 +1,118 @@
+"""A run with a beginning and an end: apply manifests, follow their proxies, delete everything.
+
+This is a client of the store like any other command: it asks nothing of the operator but its work.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import aclosing
+from datetime import timedelta
+from typing import Final, Protocol
+
+from proxy_operator.app.applying import apply_all
+from proxy_operator.app.client import Home
+from proxy_operator.app.manifests import Manifest
+from proxy_operator.domain.condition import ConditionStatus, ConditionType, find
+from proxy_operator.domain.kinds import kind_of
+from proxy_operator.domain.meta import API_GROUP
+from proxy_operator.domain.proxy import Phase, Proxy
+from proxy_operator.runtime.errors import ConflictError, NotFoundError
+from proxy_operator.runtime.objects import ObjectKey, Preconditions, key_of
+
+_POLL: Final = timedelta(milliseconds=250)
+
+
+class Narrator(Protocol):
+    """Tells the person at the terminal how it goes."""
+
+    def line(self, text: str) -> None:
+        """Say something that stays."""
+
+    def live(self, text: str) -> None:
+        """Say something that the next word replaces; nothing at all when nobody watches."""
+
+
+async def apply_and_tell(
+    home: Home, manifests: Sequence[Manifest], narrator: Narrator
+) -> list[ObjectKey]:
+    """Apply manifests and return the keys of the Proxies among them. ManifestError."""
+    keys: list[ObjectKey] = []
+    async with aclosing(apply_all(home, manifests)) as answers:
+        async for applied in answers:
+            obj = applied.object
+            narrator.line(f"{qualified_kind(obj)}/{obj.metadata.name} {applied.outcome}")
+            if isinstance(obj, Proxy):
+                keys.append(key_of(obj))
+    return keys
+
+
+def qualified_kind(obj: object) -> str:
+    """Return kubectl's word for the kind of an object: `proxy.crawl.example.com`, `secret`."""
+    kind = kind_of(type(obj))
+    return f"{kind.kind.lower()}.{API_GROUP}" if API_GROUP in kind.api_version else "secret"
+
+
+async def follow_until_ready(home: Home, keys: Sequence[ObjectKey], narrator: Narrator) -> None:
+    """Say each change of these Proxies, and return when all that still exist are Ready."""
+    told: dict[ObjectKey, str] = {}
+    while True:
+        proxies = [proxy for key in keys if (proxy := await _find(home, key)) is not None]
+        for proxy in proxies:
+            text = summary_of(proxy)
+            if told.get(key_of(proxy)) != text:
+                told[key_of(proxy)] = text
+                narrator.line(f"  {proxy.metadata.name}: {text}")
+        waiting = [p.metadata.name for p in proxies if p.status.phase is not Phase.READY]
+        if not waiting:
+            return
+        ready = len(proxies) - len(waiting)
+        narrator.live(f"{ready} of {len(proxies)} Ready, waiting for {_names(waiting)}")
+        await asyncio.sleep(_POLL.total_seconds())
+
+
+def summary_of(proxy: Proxy) -> str:
+    """Say in one line how a Proxy is, and why it is not Ready."""
+    status = proxy.status
+    if status.phase is Phase.READY:
+        host, port = proxy.address or ("", 0)
+        latency = "" if status.latency_millis is None else f", {status.latency_millis} ms"
+        return f"Ready at {host}:{port}{latency}"
+    phase = status.phase or Phase.PENDING
+    for kind in (ConditionType.PROVISIONED, ConditionType.HEALTHY):
+        row = find(status.conditions, kind)
+        if row is not None and row.status is not ConditionStatus.TRUE and row.message:
+            return f"{phase} ({row.reason}: {row.message})"
+    return str(phase)
+
+
+async def tear_down(home: Home, narrator: Narrator, *, namespace: str | None = None) -> None:
+    """Delete every Proxy and return when all are gone, and with them their instances.
+
+    Somebody must reconcile meanwhile. Those created while this runs are deleted too.
+    """
+    asked: set[str] = set()
+    while proxies := (await home.client.list(Proxy, namespace=namespace)).items:
+        for proxy in proxies:
+            if proxy.metadata.uid in asked:
+                continue
+            asked.add(proxy.metadata.uid)
+            try:
+                await home.client.delete(Proxy, key_of(proxy), Preconditions(proxy.metadata.uid))
+            except (NotFoundError, ConflictError):
+                continue
+            narrator.line(f'{qualified_kind(proxy)} "{proxy.metadata.name}" deleted')
+        left = _names([proxy.metadata.name for proxy in proxies])
+        narrator.live(f"waiting for the instances of {left} to go")
+        await asyncio.sleep(_POLL.total_seconds())
+
+
+async def _find(home: Home, key: ObjectKey) -> Proxy | None:
+    try:
+        return await home.client.get(Proxy, key)
+    except NotFoundError:
+        return None
+
+
+def _names(names: Sequence[str]) -> str:
+    more = len(names) - 3
+    return ", ".join(names[:3]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,44 @@
+"""`apply`: make objects exist as their manifests say."""
+
+import asyncio
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+
+from proxy_operator.app.applying import apply_all
+from proxy_operator.app.client import open_home
+from proxy_operator.app.manifests import read_manifests
+from proxy_operator.cli.invocation import Invocation, UsageError
+from proxy_operator.cli.output import print_line
+from proxy_operator.cli.resources import resource_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Options of apply."""
+
+    data_dir: Path
+    namespace: str | None
+    filename: tuple[Path, ...]
+
+
+def run(invocation: Invocation) -> int:
+    """Apply what -f names."""
+    options = invocation.options(Options)
+    if not options.filename:
+        raise UsageError(
+            "say what to apply: -f FILE, -f DIRECTORY or -f - (PROXY_OPERATOR_FILENAME)"
+        )
+    asyncio.run(_apply(options))
+    return 0
+
+
+async def _apply(options: Options) -> None:
+    manifests = read_manifests(options.filename, namespace=options.namespace)
+    async with (
+        open_home(options.data_dir, create=True) as home,
+        aclosing(apply_all(home, manifests)) as answers,
+    ):
+        async for applied in answers:
+            resource = resource_of(applied.object)
+            print_line(f"{resource.qualified}/{applied.object.metadata.name} {applied.outcome}")

@@ -1,0 +1,123 @@
+"""`delete`: ask for the end of objects and, unless told otherwise, wait for it.
+
+A Proxy goes only when its instance has gone: that is what the wait is for.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from proxy_operator.app.client import Home, open_home
+from proxy_operator.app.manifests import read_manifests
+from proxy_operator.cli.invocation import CommandError, Invocation, UsageError
+from proxy_operator.cli.output import print_line, say
+from proxy_operator.cli.resources import Resource, parse_targets, resource_named
+from proxy_operator.runtime.errors import ConflictError, NotFoundError
+from proxy_operator.runtime.objects import ObjectKey, Preconditions
+
+_POLL_SECONDS = 0.2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Options of delete."""
+
+    data_dir: Path
+    namespace: str | None
+    filename: tuple[Path, ...]
+    wait: bool
+    timeout: timedelta | None
+
+
+class Doomed(NamedTuple):
+    """One object to delete."""
+
+    resource: Resource
+    key: ObjectKey
+
+
+def run(invocation: Invocation) -> int:
+    """Delete what the arguments, or the manifests, name."""
+    options = invocation.options(Options)
+    doomed = _doomed(invocation.words("words"), options)
+    asyncio.run(_delete(doomed, options))
+    return 0
+
+
+def _doomed(words: Sequence[str], options: Options) -> list[Doomed]:
+    if words and options.filename:
+        raise UsageError("name objects or give -f, not both")
+    if options.filename:
+        bodies = [m.body for m in read_manifests(options.filename, namespace=options.namespace)]
+        return [_named_by(body) for body in bodies]
+    if not words:
+        raise UsageError("say what to delete: proxy NAME, secret NAME or -f FILE")
+    found = []
+    for resource, name in parse_targets(words):
+        if name is None:
+            raise UsageError(
+                f"say which {resource.singular} to delete (`down` deletes every Proxy)"
+            )
+        found.append(Doomed(resource, ObjectKey(options.namespace or "default", name)))
+    return found
+
+
+def _named_by(body: dict[str, Any]) -> Doomed:
+    meta = body.get("metadata")
+    name = meta.get("name") if isinstance(meta, dict) else None
+    namespace = meta.get("namespace") if isinstance(meta, dict) else None
+    if not isinstance(name, str) or not isinstance(namespace, str):
+        raise CommandError("a manifest names no object: metadata.name is missing")
+    return Doomed(resource_named(str(body.get("kind"))), ObjectKey(namespace, name))
+
+
+async def _delete(doomed: Sequence[Doomed], options: Options) -> None:
+    faults: list[str] = []
+    async with open_home(options.data_dir) as home:
+        waiting: dict[Doomed, str] = {}
+        for one in dict.fromkeys(doomed):
+            try:
+                obj = await home.client.get(one.resource.kind, one.key)
+                uid = obj.metadata.uid
+                await home.client.delete(one.resource.kind, one.key, Preconditions(uid))
+            except (NotFoundError, ConflictError):
+                faults.append(
+                    f'{one.resource.plural} "{one.key.name}" not found in namespace'
+                    f" {one.key.namespace}"
+                )
+                continue
+            print_line(f'{one.resource.qualified} "{one.key.name}" deleted')
+            waiting[one] = uid
+        if options.wait:
+            await _wait(home, waiting, options)
+    if faults:
+        raise CommandError(*faults)
+
+
+async def _wait(home: Home, waiting: dict[Doomed, str], options: Options) -> None:
+    """Return when none of these objects exists any more."""
+    is_told = False
+    seconds = options.timeout.total_seconds() if options.timeout else None
+    try:
+        async with asyncio.timeout(seconds):
+            while remaining := [o for o, uid in waiting.items() if await _exists(home, o, uid)]:
+                if not is_told and not home.is_operator_running():
+                    is_told = True
+                    say(
+                        f"waiting for {len(remaining)} instance(s) to be deleted, but no operator"
+                        f" runs on {options.data_dir}: start one, or use `down`"
+                    )
+                await asyncio.sleep(_POLL_SECONDS)
+    except TimeoutError:
+        raise CommandError("timed out while waiting for the objects to go") from None
+
+
+async def _exists(home: Home, one: Doomed, uid: str) -> bool:
+    try:
+        obj = await home.client.get(one.resource.kind, one.key)
+    except NotFoundError:
+        return False
+    return obj.metadata.uid == uid

@@ -1,0 +1,71 @@
+"""Objects as JSON and YAML documents, defaults written out, members in kubectl's order.
+
+The data of a Secret is replaced by its size: what is printed here may be pasted anywhere.
+"""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+import yaml
+
+from proxy_operator.domain.kinds import format_time, to_document
+from proxy_operator.domain.meta import ObjectMeta
+from proxy_operator.domain.proxy import Proxy, ProxyStatus
+from proxy_operator.domain.secret import Secret
+
+
+def document_of(obj: msgspec.Struct) -> dict[str, Any]:
+    """Return the document of an object, without secret data."""
+    document: dict[str, Any] = _plain(obj)
+    if isinstance(obj, Proxy) and obj.status == ProxyStatus():
+        del document["status"]
+    if isinstance(obj, Secret):
+        document["data"] = {key: f"<{len(value)} bytes>" for key, value in sorted(obj.data.items())}
+    return document
+
+
+def list_of(documents: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the document that holds several."""
+    return {
+        "apiVersion": "v1",
+        "items": list(documents),
+        "kind": "List",
+        "metadata": {"resourceVersion": ""},
+    }
+
+
+def to_json(document: dict[str, Any]) -> str:
+    """Write a document as JSON, indented, with a final newline."""
+    return json.dumps(document, indent=4, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def to_yaml(document: dict[str, Any]) -> str:
+    """Write a document as YAML."""
+    text: str = yaml.dump(
+        document, Dumper=yaml.CSafeDumper, default_flow_style=False, allow_unicode=True, width=1000
+    )
+    return text
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - any part of an object
+    """Encode a struct by its wire names, leaving out what is absent or empty."""
+    if isinstance(value, ObjectMeta):
+        return {"namespace": value.namespace, **to_document(value)}
+    if isinstance(value, msgspec.Struct):
+        members = (
+            (field.encode_name, getattr(value, field.name))
+            for field in msgspec.structs.fields(value)
+        )
+        return {name: _plain(member) for name, member in members if member not in (None, {}, ())}
+    if isinstance(value, dict):
+        return {key: _plain(member) for key, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(member) for member in value]
+    if isinstance(value, bytes):
+        return f"<{len(value)} bytes>"
+    if isinstance(value, datetime):
+        return format_time(value)
+    return msgspec.to_builtins(value)

@@ -1,0 +1,28 @@
+"""`down`: delete every Proxy and wait until no instance is left."""
+
+import asyncio
+from datetime import timedelta
+
+from proxy_operator.app import standalone
+from proxy_operator.app.serving import loop_factory
+from proxy_operator.app.settings import Settings, read_options
+from proxy_operator.cli.console import Console
+from proxy_operator.cli.invocation import CommandError, Invocation
+
+
+def run(invocation: Invocation) -> int:
+    """Delete everything; an operator that runs does the work, else this process does."""
+    limit = read_options("down", invocation.flags, invocation.environ)["timeout"]
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(_down(invocation.settings(), limit))
+    return 0
+
+
+async def _down(settings: Settings, limit: timedelta | None) -> None:
+    console = Console()
+    try:
+        async with asyncio.timeout(limit.total_seconds() if limit else None):
+            await standalone.down(settings, console)
+    except TimeoutError:
+        raise CommandError("timed out while instances are left; run `down` again") from None
+    console.line("no Proxy and no instance is left")

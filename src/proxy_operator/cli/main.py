@@ -1,0 +1,81 @@
+"""The entry point: runs a command and turns every way it can end into an exit code.
+
+0 is success, 1 a failure, 2 a wrong command line, 130 Ctrl-C, 141 a reader that went away.
+Errors are sentences on standard error; a traceback only with PROXY_OPERATOR_DEBUG=1.
+"""
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Final
+
+import typer
+
+from proxy_operator.app.settings import SettingError
+from proxy_operator.cli.invocation import CommandError, UsageError
+from proxy_operator.cli.parser import build_parser
+
+EXIT_FAILURE: Final = 1
+EXIT_USAGE: Final = 2
+EXIT_INTERRUPTED: Final = 130
+EXIT_BROKEN_PIPE: Final = 141
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Run the command line of this process and exit."""
+    sys.exit(execute(sys.argv[1:] if args is None else args))
+
+
+def execute(args: Sequence[str]) -> int:
+    """Run one command line and return its exit code. Never raises."""
+    try:
+        code = _dispatch(args)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python flushes standard output once more at exit; let that go nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_BROKEN_PIPE
+    return code
+
+
+def _dispatch(args: Sequence[str]) -> int:
+    try:
+        code = build_parser()(list(args), prog_name="proxy-operator", standalone_mode=False)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        raise
+    except (SettingError, UsageError) as err:
+        return _say(EXIT_USAGE, str(err))
+    except CommandError as err:
+        return _say(EXIT_FAILURE, *err.messages)
+    except typer.TyperException as err:
+        return _usage(err)
+    except Exception as err:  # noqa: BLE001 - the last one to see it
+        return _unexpected(err)
+    return code if isinstance(code, int) else 0
+
+
+def _say(code: int, *messages: str) -> int:
+    for message in messages:
+        sys.stderr.write(f"error: {' '.join(message.split())}\n")
+    return code
+
+
+def _usage(err: typer.TyperException) -> int:
+    text = err.format_message()
+    if text.startswith("Usage:"):
+        sys.stdout.write(f"{text}\n")
+        return EXIT_USAGE
+    text = text.rstrip(".")
+    return _say(EXIT_USAGE, f"{text[:1].lower()}{text[1:]} (see proxy-operator --help)")
+
+
+def _unexpected(err: Exception) -> int:
+    if os.environ.get("PROXY_OPERATOR_DEBUG"):
+        traceback.print_exception(err)
+        return EXIT_FAILURE
+    from proxy_operator.cli.faults import sentences_of  # noqa: PLC0415 - keeps --help light
+
+    return _say(EXIT_FAILURE, *sentences_of(err))
