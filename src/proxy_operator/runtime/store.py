@@ -104,7 +104,8 @@ class Store(Generic[T]):
                     del index[value]
 
     def _tell(self, event: StoreEvent[T]) -> None:
-        for handler in self._handlers:
+        # A copy: a handler that adds a handler has just shown it this very change.
+        for handler in [*self._handlers]:
             self._call(handler, event)
 
     def _call(self, handler: Handler[T], event: StoreEvent[T]) -> None:
