@@ -1,8 +1,8 @@
 """The port through which everything reads and writes objects, wherever they live.
 
 Two adapters implement it (SQLite, Kubernetes) and one contract suite holds both to it. Whoever
-writes through the port on behalf of a controller does so through `informer.WriteThrough`, so that
-no pass acts on a state older than the operator's own last write.
+writes on behalf of a controller does so through `write_through.WriteThrough`, so that no pass
+acts on a state older than the operator's own last write.
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -147,6 +147,7 @@ class ListerWatcher(ObjectReader, Protocol):
         An object that stops matching `labels` is delivered as DELETED, with its last state.
         ExpiredError when the history no longer reaches back so far: list, then watch again.
         The stream may end by itself at any time: watch again from the last version seen.
+        A BOOKMARK right at the start tells the informer that the stream stands.
         """
 
 
