@@ -1,0 +1,99 @@
+"""The client for everyone who also reads from informers.
+
+What a write returned is in the informer's store before the caller goes on, so no pass acts on a
+state older than the operator's own last write.
+"""
+
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any
+
+from proxy_operator.runtime.informer import Informer
+from proxy_operator.runtime.objects import (
+    Applied,
+    MetadataPatch,
+    Object,
+    ObjectClient,
+    ObjectKey,
+    ObjectList,
+    Preconditions,
+    T,
+    WatchEvent,
+    key_of,
+)
+
+
+class WriteThrough:
+    """An `ObjectClient`: reads are uncached, writes are merged into the informers."""
+
+    def __init__(self, client: ObjectClient, informers: Mapping[type, Informer[Any]]) -> None:
+        self._client = client
+        self._informers = dict(informers)
+
+    async def get(self, kind: type[T], key: ObjectKey) -> T:
+        return await self._client.get(kind, key)
+
+    async def list(
+        self,
+        kind: type[T],
+        *,
+        namespace: str | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> ObjectList[T]:
+        return await self._client.list(kind, namespace=namespace, labels=labels)
+
+    def watch(
+        self,
+        kind: type[T],
+        resource_version: str,
+        *,
+        namespace: str | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> AsyncGenerator[WatchEvent[T], None]:
+        return self._client.watch(kind, resource_version, namespace=namespace, labels=labels)
+
+    async def create(self, obj: T) -> T:
+        stored = await self._client.create(obj)
+        self._observe(stored)
+        return stored
+
+    async def patch_metadata(
+        self, kind: type[T], key: ObjectKey, preconditions: Preconditions, patch: MetadataPatch
+    ) -> T:
+        stored = await self._client.patch_metadata(kind, key, preconditions, patch)
+        meta = stored.metadata
+        if meta.deletion_timestamp is not None and not meta.finalizers:
+            # That was the last finalizer: the reply is the last state of something gone.
+            if (informer := self._informers.get(kind)) is not None:
+                informer.observe_deleted(key, meta.uid)
+        else:
+            self._observe(stored)
+        return stored
+
+    async def patch_status(self, obj: T) -> T:
+        stored = await self._client.patch_status(obj)
+        informer = self._informers.get(type(obj))
+        if informer is not None:
+            known = informer.store.get(key_of(obj))
+            # A write based on a state that the store has not seen carries changes by others:
+            # called an echo, they would never wake the controller.
+            is_echo = (
+                known is not None
+                and known.metadata.uid == obj.metadata.uid
+                and known.metadata.resource_version == obj.metadata.resource_version
+            )
+            informer.observe(stored, is_echo=is_echo)
+        return stored
+
+    async def apply(self, manifest: Mapping[str, Any]) -> Applied:
+        applied = await self._client.apply(manifest)
+        self._observe(applied.object)
+        return applied
+
+    async def delete(
+        self, kind: type[T], key: ObjectKey, preconditions: Preconditions | None = None
+    ) -> None:
+        await self._client.delete(kind, key, preconditions)
+
+    def _observe(self, obj: Object) -> None:
+        if (informer := self._informers.get(type(obj))) is not None:
+            informer.observe(obj)
