@@ -64,6 +64,10 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - any part of an object
         return {key: _plain(member) for key, member in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(member) for member in value]
+    return _scalar(value)
+
+
+def _scalar(value: Any) -> Any:  # noqa: ANN401 - any leaf of an object
     if isinstance(value, bytes):
         return f"<{len(value)} bytes>"
     if isinstance(value, datetime):
