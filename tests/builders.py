@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from proxy_operator.domain.meta import ObjectMeta
-from proxy_operator.domain.names import CREDENTIALS_LABEL
+from proxy_operator.domain.names import CREDENTIALS_LABEL, instance_name, owner_labels
 from proxy_operator.domain.proxy import (
     Endpoint,
     Mode,
@@ -17,6 +17,8 @@ from proxy_operator.domain.proxy import (
     ProxyStatus,
 )
 from proxy_operator.domain.secret import Secret
+from proxy_operator.provisioning.contract import CreateRequest
+from proxy_operator.runtime.clock import LoopClock
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 _uids = itertools.count(1)
@@ -69,3 +71,30 @@ def a_manifest(proxy: Proxy) -> dict[str, Any]:
         if k in {"name", "namespace", "labels", "annotations"}
     }
     return {**built, "metadata": {"namespace": "default", **meta}}
+
+
+def a_clock() -> LoopClock:
+    """The running loop's time, on the calendar of the tests."""
+    return LoopClock(EPOCH)
+
+
+def a_create_request(
+    proxy: Proxy | None = None, *, cluster_id: str = "cluster-1", **fields: Any
+) -> CreateRequest:
+    """What the reconciler would ask of a provider for this proxy."""
+    proxy = proxy or a_proxy()
+    uid = proxy.metadata.uid
+    labels = owner_labels(uid=uid, cluster_id=cluster_id, spec_hash="0" * 32)
+    return CreateRequest(
+        **{
+            "name": instance_name(uid),
+            "namespace": proxy.metadata.namespace,
+            "proxy_name": proxy.metadata.name,
+            "uid": uid,
+            "request_id": f"request-of-{uid}",
+            "zone": "",
+            "spec": proxy.spec,
+            "labels": labels,
+            **fields,
+        }
+    )
