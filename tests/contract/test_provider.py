@@ -1,12 +1,17 @@
 """Every provider, and the fake, keep the same promises."""
 
+from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 pytest.register_assert_rewrite("proxy_operator.testing.provider_contract")
 
-from proxy_operator.runtime.clock import LoopClock  # noqa: E402 - after the rewrite hook
+from proxy_operator.adapters.providers.local.provider import (  # noqa: E402 - after the hook
+    LocalProvider,
+)
+from proxy_operator.runtime.clock import LoopClock, SystemClock  # noqa: E402
 from proxy_operator.testing.fake_provider import FakeProvider  # noqa: E402
 from proxy_operator.testing.provider_contract import (  # noqa: E402
     CLUSTER_ID,
@@ -15,6 +20,7 @@ from proxy_operator.testing.provider_contract import (  # noqa: E402
     ProviderHarness,
 )
 from tests.builders import EPOCH  # noqa: E402
+from tests.local_instances import end_all  # noqa: E402
 
 
 @pytest.mark.looptime(start=0)
@@ -26,7 +32,9 @@ class TestFakeProvider(ProviderContract):
         other = FakeProvider(
             clock, cluster_id=OTHER_CLUSTER_ID, zones=("a", "b"), world=provider.world
         )
-        return ProviderHarness(provider, other, patience=timedelta(minutes=1))
+        return ProviderHarness(
+            provider, other, patience=timedelta(minutes=1), poll=timedelta(seconds=1)
+        )
 
 
 @pytest.mark.looptime(start=0)
@@ -46,3 +54,17 @@ class TestSlowFakeProvider(ProviderContract):
         return ProviderHarness(
             provider, other, patience=timedelta(minutes=1), poll=timedelta(seconds=1)
         )
+
+
+class TestLocalProvider(ProviderContract):
+    """Real processes, real time: nothing here waits longer than a process takes to start."""
+
+    @pytest.fixture
+    def harness(self, tmp_path: Path) -> Iterator[ProviderHarness]:
+        root = tmp_path / "instances"
+        provider, other = (
+            LocalProvider(root, bind="127.0.0.1", cluster_id=cluster_id, clock=SystemClock())
+            for cluster_id in (CLUSTER_ID, OTHER_CLUSTER_ID)
+        )
+        yield ProviderHarness(provider, other)
+        end_all(root)

@@ -1,0 +1,32 @@
+"""Ending, for certain, what a test started below an instance root."""
+
+import contextlib
+import json
+import os
+import signal
+from pathlib import Path
+
+from proxy_operator.adapters.providers.local import layout
+
+
+def process_of(directory: Path) -> int:
+    """Return the pid an instance wrote down."""
+    return int(json.loads((directory / layout.PROCESS).read_text())["pid"])
+
+
+def is_alive(pid: int) -> bool:
+    """Tell whether a process runs; a zombie does not."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def end_all(root: Path) -> None:
+    """Kill every process recorded below root that is still the one that was recorded."""
+    for path in root.glob(f"*/{layout.PROCESS}"):
+        process = json.loads(path.read_text())
+        if layout.start_of(process["pid"]) == process["start"]:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process["pid"], signal.SIGKILL)
