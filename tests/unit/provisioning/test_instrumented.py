@@ -4,7 +4,6 @@ import asyncio
 from datetime import timedelta
 
 import pytest
-from tests.builders import a_clock, a_create_request
 
 from proxy_operator.provisioning.errors import (
     EnvironmentProviderError,
@@ -16,6 +15,7 @@ from proxy_operator.provisioning.errors import (
 )
 from proxy_operator.provisioning.instrumented import InstrumentedProvider
 from proxy_operator.testing.fake_provider import FakeProvider
+from tests.builders import a_clock, a_create_request
 
 pytestmark = pytest.mark.looptime(start=0)
 

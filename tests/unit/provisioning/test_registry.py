@@ -1,13 +1,13 @@
 """Providers are made when asked for; what is missing is said each time it is asked for."""
 
 import pytest
-from tests.builders import a_clock, a_create_request
 
 from proxy_operator.provisioning.contract import Provider
 from proxy_operator.provisioning.errors import EnvironmentProviderError
 from proxy_operator.provisioning.fence import FencedProvider, OpenFence
 from proxy_operator.provisioning.registry import Registry
 from proxy_operator.testing.fake_provider import FakeProvider
+from tests.builders import a_clock, a_create_request
 
 
 def plain(name: str, provider: Provider) -> Provider:

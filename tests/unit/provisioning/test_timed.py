@@ -4,11 +4,11 @@ import asyncio
 from datetime import timedelta
 
 import pytest
-from tests.builders import a_clock, a_create_request
 
 from proxy_operator.provisioning.errors import QuotaExceededError, TransientProviderError
 from proxy_operator.provisioning.timed import TimedProvider
 from proxy_operator.testing.fake_provider import FakeProvider
+from tests.builders import a_clock, a_create_request
 
 pytestmark = pytest.mark.looptime(start=0)
 
