@@ -67,7 +67,7 @@ def kind_named(name: str) -> Kind[Any] | None:
 
 
 def to_document(value: Any) -> Any:  # noqa: ANN401 - any struct gives any JSON value
-    """Return the JSON form of a struct.
+    """Return the JSON form of a struct, made of dicts, lists, text, numbers and booleans.
 
     Times become RFC 3339 in UTC with whole seconds, as Kubernetes writes `metav1.Time`.
     """
@@ -77,7 +77,7 @@ def to_document(value: Any) -> Any:  # noqa: ANN401 - any struct gives any JSON 
 def _with_times(value: Any) -> Any:  # noqa: ANN401 - any JSON value
     if isinstance(value, dict):
         return {key: _with_times(item) for key, item in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [_with_times(item) for item in value]
     return format_time(value) if isinstance(value, datetime) else value
 

@@ -10,7 +10,6 @@ from proxy_operator.runtime.changes import Change, Selector
 from proxy_operator.runtime.errors import ExpiredError, NotFoundError, UnavailableError
 from proxy_operator.runtime.objects import ObjectKey, ObjectList, T, WatchEventType
 
-
 _CHUNK: Final = 1000
 
 
