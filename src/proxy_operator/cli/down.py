@@ -3,9 +3,9 @@
 import asyncio
 from datetime import timedelta
 
-from proxy_operator.app import standalone
 from proxy_operator.app.serving import loop_factory
 from proxy_operator.app.settings import Settings, read_options
+from proxy_operator.app.standalone import down as take_down
 from proxy_operator.cli.console import Console
 from proxy_operator.cli.invocation import CommandError, Invocation
 
@@ -22,7 +22,7 @@ async def _down(settings: Settings, limit: timedelta | None) -> None:
     console = Console()
     try:
         async with asyncio.timeout(limit.total_seconds() if limit else None):
-            await standalone.down(settings, console)
+            await take_down(settings, console)
     except TimeoutError:
         raise CommandError("timed out while instances are left; run `down` again") from None
     console.line("no Proxy and no instance is left")

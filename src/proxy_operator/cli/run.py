@@ -5,12 +5,12 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from proxy_operator.app import standalone
 from proxy_operator.app.client import open_home
 from proxy_operator.app.manifests import Manifest, read_manifests
 from proxy_operator.app.serving import Listening, serve
 from proxy_operator.app.session import apply_and_tell, follow_until_ready, tear_down
 from proxy_operator.app.settings import Settings
+from proxy_operator.app.standalone import run as run_standalone
 from proxy_operator.cli.console import Console
 from proxy_operator.cli.invocation import Invocation
 
@@ -23,7 +23,7 @@ def run(invocation: Invocation) -> int:
     manifests: list[Manifest] = []
     if settings.session.manifests:
         manifests = read_manifests(settings.session.manifests, namespace=None)
-    serve(settings, standalone.run, RunSession(settings, manifests, Console()))
+    serve(settings, run_standalone, RunSession(settings, manifests, Console()))
     return 0
 
 
