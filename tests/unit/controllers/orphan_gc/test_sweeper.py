@@ -1,0 +1,180 @@
+"""The sweep kills what is proven to be an orphan, and nothing else."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from proxy_operator.controllers.orphan_gc.sweeper import OrphanSweeper, SweepSettings
+from proxy_operator.domain.instance import InstanceState
+from proxy_operator.domain.names import instance_name, owner_labels
+from proxy_operator.domain.proxy import GcpBlock, ProviderName
+from proxy_operator.provisioning.errors import TransientProviderError
+from proxy_operator.runtime.errors import UnavailableError
+from proxy_operator.testing.fake_provider import FakeProvider
+from tests.builders import a_proxy
+from tests.worlds import CLUSTER, OneRegistry, World, a_running_world, a_world, sleep
+
+pytestmark = pytest.mark.looptime(start=0)
+
+HOUR = timedelta(hours=1)
+OLD = timedelta(minutes=11)
+
+
+def a_sweeper(world: World, **settings) -> OrphanSweeper:
+    return OrphanSweeper(
+        world.objects,
+        world.registry,
+        world.events,
+        world.clock,
+        SweepSettings(CLUSTER, **settings),
+    )
+
+
+def plant(world: World, uid: str, *, cluster: str = CLUSTER, age: timedelta = OLD, **fields):
+    labels = owner_labels(uid=uid, cluster_id=cluster, spec_hash="0" * 32)
+    return world.provider.plant(instance_name(uid), labels, age=age, **fields)
+
+
+async def test_only_an_old_orphan_of_ours_is_deleted():
+    world = await a_running_world(a_proxy())
+    await sleep(HOUR)
+    [alive] = world.provider.instances
+    orphan = plant(world, "uid-1")
+    young = plant(world, "uid-2", age=timedelta(seconds=30))
+    foreign = plant(world, "uid-3", cluster="other")
+    unlabelled = world.provider.plant("somebody", {}, age=OLD)
+    assert await a_sweeper(world).sweep() == 1
+    assert {*world.provider.instances} == {alive, young, foreign, unlabelled}
+    [(_, _, message)] = [t for t in world.events.told if t[1] == "OrphanDeleted"]
+    assert orphan in message
+
+
+async def test_two_operators_in_one_project_leave_each_other_alone():
+    mine, other = await a_running_world(a_proxy()), await a_world()
+    other.provider = FakeProvider(mine.clock, cluster_id="cluster-2", world=mine.provider.world)
+    other.registry = OneRegistry(other.provider)
+    await sleep(HOUR)
+    sweeper = OrphanSweeper(
+        other.objects, other.registry, other.events, other.clock, SweepSettings("cluster-2")
+    )
+    assert await sweeper.sweep() == 0
+    assert await a_sweeper(mine).sweep() == 0
+    assert len(mine.provider.instances) == 1
+
+
+async def test_an_instance_of_a_deleting_proxy_is_left_to_its_finalizer():
+    world = await a_running_world(a_proxy())
+    world.provider.fail("delete", TransientProviderError("no answer"), times=None)
+    await world.delete()
+    await world.run(HOUR)
+    world.provider.heal()
+    assert await a_sweeper(world).sweep() == 0
+
+
+async def test_a_second_instance_of_a_live_proxy_is_deleted():
+    world = await a_running_world(
+        a_proxy(provider=ProviderName.GCP, gcp=GcpBlock(zone="a", fallback_zones=("b",)))
+    )
+    uid = (await world.proxy()).metadata.uid
+    await sleep(HOUR)
+    [alive] = world.provider.instances
+    plant(world, uid, zone="b")
+    assert await a_sweeper(world).sweep() == 1
+    assert [*world.provider.instances] == [alive]
+
+
+async def test_what_an_unfinished_create_points_at_is_not_an_orphan():
+    world = await a_world(a_proxy())
+    world.provider.lose_replies("create")
+    with pytest.raises(TransientProviderError):
+        await world.one_pass()
+    await sleep(HOUR)
+    assert await a_sweeper(world).sweep() == 0
+
+
+async def test_an_orphan_that_is_going_already_is_not_deleted_again():
+    world = await a_world()
+    plant(world, "uid-1", state=InstanceState.TERMINATING)
+    assert await a_sweeper(world).sweep() == 0
+    assert world.provider.calls["delete"] == 0
+
+
+async def test_an_unreadable_proxy_list_skips_the_sweep():
+    world = await a_world()
+    plant(world, "uid-1")
+
+    class Blind:
+        async def list(self, kind, **_):
+            raise UnavailableError("the store is away")
+
+    sweeper = OrphanSweeper(
+        Blind(), world.registry, world.events, world.clock, SweepSettings(CLUSTER)
+    )
+    assert await sweeper.sweep() == 0
+    assert len(world.provider.instances) == 1
+
+
+async def test_an_unreadable_provider_is_skipped():
+    world = await a_world()
+    plant(world, "uid-1")
+    world.provider.fail("list_by_tag", TransientProviderError("no answer"))
+    assert await a_sweeper(world).sweep() == 0
+    assert await a_sweeper(world).sweep() == 1
+
+
+async def test_an_incomplete_list_still_proves_what_it_shows():
+    world = await a_world()
+    plant(world, "uid-1", zone="a")
+    hidden = plant(world, "uid-2", zone="b")
+    world.provider.is_list_complete = False
+    world.provider.hidden_zones = {"b"}
+    assert await a_sweeper(world).sweep() == 1
+    assert [*world.provider.instances] == [hidden]
+
+
+async def test_a_dry_run_only_says():
+    world = await a_world()
+    plant(world, "uid-1")
+    assert await a_sweeper(world, is_dry_run=True).sweep() == 0
+    assert len(world.provider.instances) == 1
+
+
+async def test_instances_are_listed_before_proxies():
+    """A proxy made between the two lists, with its instance, must not look like an orphan's."""
+    world = await a_world()
+    order = []
+
+    class Reader:
+        async def list(self, kind, **_):
+            order.append("proxies")
+            return await world.objects.list(kind)
+
+    inner = world.provider.list_by_tag
+
+    async def list_by_tag():
+        order.append("instances")
+        return await inner()
+
+    world.provider.list_by_tag = list_by_tag
+    plant(world, "uid-1")
+    sweeper = OrphanSweeper(
+        Reader(), world.registry, world.events, world.clock, SweepSettings(CLUSTER)
+    )
+    await sweeper.sweep()
+    assert order == ["instances", "proxies"]
+
+
+async def test_the_first_sweep_comes_a_full_interval_after_the_start():
+    world = await a_world()
+    plant(world, "uid-1")
+    task = asyncio.get_running_loop().create_task(a_sweeper(world).run())
+    await sleep(timedelta(minutes=9))
+    assert len(world.provider.instances) == 1
+    await sleep(timedelta(minutes=2))
+    assert world.provider.instances == {}
+    # Somebody makes the same again, as a cloud that restarts spot instances does.
+    plant(world, "uid-1")
+    await sleep(timedelta(minutes=10))
+    assert world.provider.instances == {}
+    task.cancel()
