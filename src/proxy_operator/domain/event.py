@@ -4,6 +4,7 @@ Reasons are in the past tense; an Event marks a transition, never a state. Messa
 secret, request id or time, so that equal happenings aggregate.
 """
 
+from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -21,6 +22,16 @@ class EventKind(NamedTuple):
     type: EventType
     reason: str
     action: str
+
+
+class RecordedEvent(NamedTuple):
+    """What people are told of one happening, however often it happened."""
+
+    event: EventKind
+    message: str
+    count: int
+    first_seen_at: datetime
+    last_seen_at: datetime
 
 
 INSTANCE_REQUESTED = EventKind(EventType.NORMAL, "InstanceRequested", "Create")
