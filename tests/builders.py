@@ -61,8 +61,8 @@ def a_secret(name: str = "s1", *, labels: dict[str, str] | None = None, **data: 
     )
 
 
-def a_manifest(proxy: Proxy) -> dict[str, Any]:
-    """The manifest a user would write for this proxy."""
+def a_manifest(proxy: Proxy | Secret) -> dict[str, Any]:
+    """The manifest a user would write for this object."""
     built: dict[str, Any] = msgspec.to_builtins(proxy)
     built.pop("status", None)
     meta = {

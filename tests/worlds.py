@@ -22,7 +22,7 @@ from proxy_operator.provisioning.credentials import SecretReader
 from proxy_operator.provisioning.errors import EnvironmentProviderError
 from proxy_operator.runtime.clock import LoopClock
 from proxy_operator.runtime.informer import Informer
-from proxy_operator.runtime.objects import ObjectClient, ObjectKey
+from proxy_operator.runtime.objects import ObjectClient, ObjectKey, ObjectList, key_of
 from proxy_operator.runtime.reconciler import Result
 from proxy_operator.runtime.store import StoreEvent
 from proxy_operator.runtime.write_through import WriteThrough
@@ -139,11 +139,9 @@ class World:
     async def sync(self) -> None:
         """Bring the caches to the present, as a watch would."""
         for kind, informer in self.informers.items():
-            listing = await self.objects.list(kind)
-            found = {ObjectKey(o.metadata.namespace, o.metadata.name): o for o in listing.items}
-            for key in [
-                ObjectKey(o.metadata.namespace, o.metadata.name) for o in informer.store.list()
-            ]:
+            listing: ObjectList[Any] = await self.objects.list(kind)
+            found = {key_of(o): o for o in listing.items}
+            for key in [key_of(o) for o in informer.store.list()]:
                 if key not in found:
                     informer.store.remove(key)
             for obj in found.values():

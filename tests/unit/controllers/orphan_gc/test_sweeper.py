@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -100,16 +101,16 @@ async def test_an_orphan_that_is_going_already_is_not_deleted_again():
     assert world.provider.calls["delete"] == 0
 
 
-async def test_an_unreadable_proxy_list_skips_the_sweep():
+async def test_an_unreadable_proxy_list_skips_the_sweep(monkeypatch):
     world = await a_world()
     plant(world, "uid-1")
 
-    class Blind:
-        async def list(self, kind, **_):
-            raise UnavailableError("the store is away")
+    async def blind(*_: Any, **__: Any) -> Any:
+        raise UnavailableError("the store is away")
 
+    monkeypatch.setattr(world.objects, "list", blind)
     sweeper = OrphanSweeper(
-        Blind(), world.registry, world.events, world.clock, SweepSettings(CLUSTER)
+        world.objects, world.registry, world.events, world.clock, SweepSettings(CLUSTER)
     )
     assert await sweeper.sweep() == 0
     assert len(world.provider.instances) == 1
@@ -140,29 +141,21 @@ async def test_a_dry_run_only_says():
     assert len(world.provider.instances) == 1
 
 
-async def test_instances_are_listed_before_proxies():
+async def test_instances_are_listed_before_proxies(monkeypatch):
     """A proxy made between the two lists, with its instance, must not look like an orphan's."""
     world = await a_world()
     order = []
+    for owner, verb in ((world.objects, "list"), (world.provider, "list_by_tag")):
+        inner = getattr(owner, verb)
 
-    class Reader:
-        async def list(self, kind, **_):
-            order.append("proxies")
-            return await world.objects.list(kind)
+        async def noted(*args: Any, verb: str = verb, inner: Any = inner, **kwargs: Any) -> Any:
+            order.append(verb)
+            return await inner(*args, **kwargs)
 
-    inner = world.provider.list_by_tag
-
-    async def list_by_tag():
-        order.append("instances")
-        return await inner()
-
-    world.provider.list_by_tag = list_by_tag
+        monkeypatch.setattr(owner, verb, noted)
     plant(world, "uid-1")
-    sweeper = OrphanSweeper(
-        Reader(), world.registry, world.events, world.clock, SweepSettings(CLUSTER)
-    )
-    await sweeper.sweep()
-    assert order == ["instances", "proxies"]
+    await a_sweeper(world).sweep()
+    assert order == ["list_by_tag", "list"]
 
 
 async def test_the_first_sweep_comes_a_full_interval_after_the_start():

@@ -23,7 +23,7 @@ from proxy_operator.provisioning.errors import (
     TransientProviderError,
 )
 from proxy_operator.runtime.objects import MetadataPatch, ObjectKey, Preconditions
-from tests.builders import a_manifest, a_proxy, a_secret
+from tests.builders import a_manifest, a_meta, a_proxy, a_secret
 from tests.worlds import World, a_running_world, a_world, sleep
 
 pytestmark = pytest.mark.looptime(start=0)
@@ -31,6 +31,12 @@ pytestmark = pytest.mark.looptime(start=0)
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
 KEY = ObjectKey("default", "p1")
+
+
+def a_user_data(content: bytes) -> Secret:
+    return Secret(
+        metadata=a_meta("s1", labels={CLOUD_INIT_LABEL: "true"}), data={"user-data": content}
+    )
 
 
 async def patch(world: World, **fields):
@@ -113,9 +119,8 @@ async def test_a_rotated_secret_replaces_the_instance(use: str):
         before, after = a_secret(), a_secret(username=b"crawler", password=b"other")
     else:
         proxy = a_proxy(cloud_init=CloudInit(secret_ref=SecretKeyRef(name="s1")))
-        labels = {CLOUD_INIT_LABEL: "true"}
-        before = a_secret(labels=labels, **{"user-data": b"one"})
-        after = a_secret(labels=labels, **{"user-data": b"two"})
+        before = a_user_data(b"one")
+        after = a_user_data(b"two")
     world = await a_running_world(before, proxy)
     await world.apply(before)
     await world.run(5 * MINUTE)
