@@ -10,6 +10,7 @@ from proxy_operator.runtime.objects import (
     Applied,
     ApplyOutcome,
     MetadataPatch,
+    ObjectClient,
     ObjectKey,
     Preconditions,
 )
@@ -39,7 +40,7 @@ class Written:
     def __init__(self) -> None:
         self.replies = Replies()
         self.informer = Informer(self.replies, Proxy, clock=LoopClock(EPOCH))
-        self.client = WriteThrough(self.replies, {Proxy: self.informer})
+        self.client: ObjectClient = WriteThrough(self.replies, {Proxy: self.informer})
         self.informer.observe(an_object("a", 5))
         self.told: list[str] = []
         self.informer.store.add_handler(
