@@ -29,7 +29,13 @@ fmt: setup ## format and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+generate: setup ## write the generated files (CRD, reference pages)
+	$(BIN)/python hack/generate
+
+check-generate: setup ## fail when a generated file is stale
+	$(BIN)/python hack/generate --check
+
 lock: setup ## resolve the dependencies anew into requirements/
 	hack/lock $(BIN)
 
-.PHONY: help setup test check fmt lock
+.PHONY: help setup test check fmt generate check-generate lock

@@ -59,14 +59,19 @@ class Condition(
 ):
     """One row of `status.conditions`. Messages carry no request ids or times."""
 
-    type: Annotated[str, Meta(max_length=316)]
-    status: ConditionStatus
-    reason: Annotated[str, Meta(max_length=1024)]
-    last_transition_at: datetime
-    message: Annotated[str, Meta(max_length=32768)] = ""
-    observed_generation: Annotated[int, Meta(ge=0, extra_json_schema={"format": "int64"})] = (
-        msgspec.field(default=0, name="observedGeneration")
-    )
+    type: Annotated[str, Meta(max_length=316, description="What the row is about.")]
+    status: Annotated[ConditionStatus, Meta(description="Whether it is so.")]
+    reason: Annotated[str, Meta(max_length=1024, description="Why, in one word.")]
+    last_transition_at: Annotated[datetime, Meta(description="When the status last changed.")]
+    message: Annotated[str, Meta(max_length=32768, description="Why, in a sentence.")] = ""
+    observed_generation: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="The generation of the spec that the row is about.",
+            extra_json_schema={"format": "int64"},
+        ),
+    ] = msgspec.field(default=0, name="observedGeneration")
 
 
 def find(conditions: Sequence[Condition], kind: ConditionType) -> Condition | None:

@@ -82,7 +82,7 @@ ObjectName = Annotated[
 ]
 SecretKey = Annotated[
     str,
-    _text(r"^[-._a-zA-Z0-9]+$", "must be a key of a Secret: A-Z a-z 0-9 - _ .", longest=253),
+    _text(r"^[-._a-zA-Z0-9]+$", "must be a key of a Secret: A-Z a-z 0-9 - _ and dots", longest=253),
 ]
 
 # Labels of Kubernetes nodes.
@@ -93,7 +93,7 @@ LabelValue = Annotated[
     str,
     _text(
         r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$",
-        "must be a label value: A-Z a-z 0-9 - _ . between letters or digits",
+        "must be a label value: A-Z a-z 0-9 - _ and dots between letters or digits",
         longest=63,
     ),
 ]
@@ -244,7 +244,7 @@ GcpName = Annotated[
     str,
     _text(
         r"^[a-z]([-a-z0-9]*[a-z0-9])?$",
-        "must be a name: a-z 0-9 - , a letter first, no - at the end",
+        "must be a name: a-z 0-9 and -, a letter first and no - at the end",
         longest=63,
     ),
 ]

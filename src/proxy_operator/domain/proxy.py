@@ -88,7 +88,7 @@ class Endpoint(_Wire, frozen=True):
 
     host: Annotated[
         Host,
-        Meta(description="DNS name, IPv4 address, or IPv6 address without brackets."),
+        Meta(description="Where the proxy listens."),
     ]
     port: Annotated[Port, Meta(description="TCP port.")]
 

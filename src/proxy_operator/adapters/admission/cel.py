@@ -47,6 +47,14 @@ class Cel:
         activation = functools.cache(lambda: self._activation(value, old))
         return lambda expression: self._holds(expression, activation())
 
+    def is_expression(self, text: str) -> bool:
+        """Tell whether a text compiles: it parses, and every name and function exists."""
+        try:
+            self._compiled(text)
+        except _FAILURES:
+            return False
+        return True
+
     def _activation(self, value: object, old: object) -> Any:  # noqa: ANN401 - not typed
         try:
             return self._env.Activation({"self": value, "oldSelf": old})
@@ -93,8 +101,10 @@ def check_rules(
 
     A transition rule (one that names oldSelf) needs an old value at the same place; items of a
     list have none. A rule that cannot be evaluated counts as broken, as in the API server, unless
-    an error already says why. A field is blamed once.
+    an error already says why. A field is blamed once. Values must be sound: see `sound_part`.
     """
+    if value is None:
+        return
     if isinstance(value, Mapping) and schema.get("type") == "object":
         properties: dict[str, Schema] = schema.get("properties", {})
         others: Schema = schema.get("additionalProperties", {})

@@ -81,6 +81,31 @@ def _object_faults(schema: Schema, value: Mapping[Any, Any], path: str) -> Itera
             yield unknown_field(path, key, item, properties)
 
 
+def sound_part(schema: Schema, value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """Return a copy of what has the right shape; the rest is left out, in a list it is None.
+
+    CEL sees only this: its library is native code, and crashes on what is no plain data.
+    """
+    if isinstance(value, Mapping):
+        known: dict[str, Schema] = schema.get("properties", {})
+        others: Schema | None = schema.get("additionalProperties")
+        nodes = ((key, known.get(key, others), item) for key, item in value.items())
+        return {
+            key: sound_part(node, item)
+            for key, node, item in nodes
+            if isinstance(key, str) and is_unicode(key) and node and _is_sound(node, item)
+        }
+    if isinstance(value, list):
+        node = schema["items"]
+        return [sound_part(node, item) if _is_sound(node, item) else None for item in value]
+    return value
+
+
+def _is_sound(schema: Schema, value: object) -> bool:
+    fits = not isinstance(value, int) or -(2**63) <= value < 2**63
+    return fits and _type_fault(schema, value) is None
+
+
 def _type_fault(schema: Schema, value: object) -> str | None:
     is_integer = isinstance(value, int) and not isinstance(value, bool)
     if "x-kubernetes-int-or-string" in schema:

@@ -11,7 +11,13 @@ from proxy_operator.adapters.admission import secrets
 from proxy_operator.adapters.admission.cel import Cel, check_rules
 from proxy_operator.adapters.admission.crd import proxy_schema
 from proxy_operator.adapters.admission.metadata import admit_metadata, member_faults, subject
-from proxy_operator.adapters.admission.structural import faults, nearest, shown, with_defaults
+from proxy_operator.adapters.admission.structural import (
+    faults,
+    nearest,
+    shown,
+    sound_part,
+    with_defaults,
+)
 from proxy_operator.domain import meta, proxy, secret
 from proxy_operator.runtime.errors import FieldError, InvalidError
 
@@ -86,11 +92,12 @@ class Admission:
             return {}
         schema = _spec_schema()
         spec = with_defaults(schema, manifest["spec"])
-        before = len(errors)
-        errors.extend(faults(schema, spec, "spec"))
-        found = errors[before:]
-        check_rules(self._cel, schema, spec, old.get("spec") if old else None, found, path="spec")
-        errors[before:] = found
+        found = [*faults(schema, spec, "spec")]
+        if isinstance(spec, Mapping):
+            earlier = with_defaults(schema, old.get("spec")) if old else None
+            was = sound_part(schema, earlier) if isinstance(earlier, Mapping) else None
+            check_rules(self._cel, schema, sound_part(schema, spec), was, found, path="spec")
+        errors.extend(found)
         return {"spec": spec}
 
 
