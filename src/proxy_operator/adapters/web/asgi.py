@@ -53,7 +53,8 @@ class Application:
 
 
 def _announces_body(headers: Headers) -> bool:
-    return any(name in (b"content-length", b"transfer-encoding") for name, _ in headers)
+    names = [name for name, _ in headers]
+    return b"content-length" in names or b"transfer-encoding" in names
 
 
 async def _answer(send: Send, response: Response) -> None:

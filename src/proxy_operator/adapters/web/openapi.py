@@ -1,7 +1,6 @@
 """The OpenAPI 3.1 document, generated from the route table and the wire types."""
 
 import functools
-from http import HTTPStatus
 from typing import Any, Final
 
 import msgspec
@@ -132,7 +131,7 @@ def _errors(route: Route, refs: dict[type, Any]) -> dict[str, Any]:
         by_status.setdefault(STATUS[code], []).append(code)
     return {
         str(status): {
-            "description": f"{HTTPStatus(status).phrase}: {', '.join(names)}",
+            "description": f"error: {' or '.join(names)}",
             "content": _json(refs[ERROR_BODY]),
         }
         for status, names in sorted(by_status.items())

@@ -14,6 +14,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from proxy_operator.adapters.web.cork import CorkedTransport
 from proxy_operator.adapters.web.errors import ErrorCode, error_answer
 from proxy_operator.adapters.web.exchange import Response
 from proxy_operator.adapters.web.limits import Limits
@@ -38,6 +39,8 @@ class _FaultError(Exception):
 class BoundedProtocol(HttpToolsProtocol):
     """One connection."""
 
+    transport: Any
+
     def __init__(
         self, config: Config, state: ServerState, limits: Limits, on_closed: Callable[[], None]
     ) -> None:
@@ -49,9 +52,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._farewell: bytes | None = None
         self._is_deaf = False
         self._is_in_body = False
-        self._head_bytes = 0
         self._wire_bytes = 0
-        self._hosts = 0
         self._unanswered = 0
         self._deadline: float | None = None
         self._write_deadline: float | None = None
@@ -66,6 +67,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:  # noqa: ANN401 - as in uvicorn
         super().connection_made(transport)
+        self.transport = CorkedTransport(transport)
         self._deadline = self._in(self._limits.head_timeout)
         if len(self.connections) > self._limits.connections:
             self._make_room()
@@ -79,12 +81,14 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._deadline is None:
             self._deadline = self._in(self._limits.head_timeout)
         self._unset_keepalive_if_required()
-        # In steps of the head's bound, so that what the parser holds of a head is bounded too.
         step = self._limits.head_bytes
+        if len(data) <= step:
+            self._take(data)
+            return
+        # In steps, so that what the parser holds of an unfinished head is bounded.
         for start in range(0, len(data), step):
-            if self.transport.is_closing():
-                return
-            self._take(data if len(data) <= step else data[start : start + step])
+            if not self.transport.is_closing():
+                self._take(data[start : start + step])
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -96,37 +100,19 @@ class BoundedProtocol(HttpToolsProtocol):
 
     # the parser's side
 
-    def on_message_begin(self) -> None:
-        super().on_message_begin()
-        self._head_bytes = 0
-        self._hosts = 0
-        if self._deadline is None:
-            self._deadline = self._in(self._limits.head_timeout)
-
-    def on_url(self, url: bytes) -> None:
-        self._count_head(len(url))
-        super().on_url(url)
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self._count_head(len(name) + len(value) + 4)
-        if self._is_in_body:
-            return  # a trailer: it must not pass for a header (RFC 9110 section 6.5.1)
-        name = name.lower()
-        if name == b"host":
-            self._hosts += 1
-        elif name == b"expect" and value.lower() == b"100-continue":
-            self.expect_100_continue = True
-        self.headers.append((name, value))
-
     def on_headers_complete(self) -> None:
         version = self.parser.get_http_version()
         if self.parser.get_method() == b"CONNECT":
             self._fail(_NOT_A_PROXY)
         if version not in _VERSIONS or len(self.pipeline) >= self._limits.pipelined:
             self._fail(_MALFORMED)
-        if version == "1.1" and self._hosts != 1:
+        if version == "1.1" and [name for name, _ in self.headers].count(b"host") != 1:
             self._fail(_NO_HOST)
+        if self._wire_bytes > self._limits.head_bytes and self._is_head_too_large():
+            self._fail(_HEAD_TOO_LARGE)
         super().on_headers_complete()
+        # The request keeps its list: a trailer must not pass for a header (RFC 9110 6.5.1).
+        self.headers = []
         self._unanswered += 1
         self._is_in_body = True
         self._wire_bytes = 0
@@ -141,6 +127,7 @@ class BoundedProtocol(HttpToolsProtocol):
     # the cycle's side
 
     def on_response_complete(self) -> None:
+        self.transport.flush()
         self._unanswered -= 1
         self._idle_since = self.loop.time()
         super().on_response_complete()
@@ -193,10 +180,9 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._wire_bytes > bound:
             self._refuse(_MALFORMED if self._is_in_body else _HEAD_TOO_LARGE)
 
-    def _count_head(self, size: int) -> None:
-        self._head_bytes += size
-        if self._head_bytes > self._limits.head_bytes:
-            self._fail(_HEAD_TOO_LARGE)
+    def _is_head_too_large(self) -> bool:
+        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+        return size > self._limits.head_bytes
 
     def _fail(self, answer: Response) -> None:
         self._fault = answer
