@@ -7,14 +7,24 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from proxy_operator.adapters.admission.validate import Admission
 from proxy_operator.adapters.embedded.data_dir import DataDir
 from proxy_operator.adapters.embedded.database import Database
+from proxy_operator.adapters.embedded.events import EventLog
 from proxy_operator.adapters.embedded.object_store import SqliteObjectClient
 from proxy_operator.adapters.embedded.operator_lock import is_operator_running
+from proxy_operator.domain.event import RecordedEvent
 from proxy_operator.runtime.clock import SystemClock
-from proxy_operator.runtime.objects import ObjectClient
+from proxy_operator.runtime.objects import ObjectClient, ObjectKey
+
+
+class EventReader(Protocol):
+    """Tells what happened to an object."""
+
+    async def events_of(self, key: ObjectKey, uid: str | None = None) -> list[RecordedEvent]:
+        """Return the Events still kept, latest last; without `uid`, of all of that name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +32,7 @@ class Home:
     """Where objects live."""
 
     client: ObjectClient
+    events: EventReader
     admission: Admission
     is_operator_running: Callable[[], bool]
 
@@ -37,6 +48,7 @@ async def open_home(data_dir: Path, *, create: bool = False) -> AsyncIterator[Ho
         admission = Admission()
         yield Home(
             client=SqliteObjectClient(database, admission, SystemClock()),
+            events=EventLog(database),
             admission=admission,
             is_operator_running=lambda: is_operator_running(directory),
         )
