@@ -4,8 +4,6 @@ Only the launcher's process imports this. A client may block its own thread and 
 every buffer and every wait has a bound.
 """
 
-import base64
-import hmac
 import logging
 import select
 import selectors
@@ -23,6 +21,7 @@ from proxy.http.exception import HttpRequestRejected, ProxyAuthenticationFailed
 from proxy.http.parser import httpParserStates
 from proxy.http.protocols import httpProtocols
 
+from proxy_operator.adapters.providers.local.authorization import auth_codes, is_authorized
 from proxy_operator.adapters.providers.local.forward import MAX_CHUNKS, READ_BYTES, Forward
 
 MAX_CLIENTS: Final = 1000
@@ -88,27 +87,6 @@ def _settings(credentials: tuple[str, str] | None, egress_address: str | None) -
     settings.auth_codes = auth_codes(*credentials) if credentials else ()
     settings.egress_address = egress_address
     return settings
-
-
-def auth_codes(username: str, password: str) -> tuple[bytes, ...]:
-    """Return what a client may send after `Basic`: as UTF-8, and as Latin-1 where that exists.
-
-    RFC 7617 section 2.1 leaves the charset to the client, and many libraries use Latin-1.
-    """
-    codes = []
-    for charset in ("utf-8", "latin-1"):
-        try:
-            codes.append(base64.b64encode(f"{username}:{password}".encode(charset)))
-        except UnicodeEncodeError:
-            continue
-    return tuple(dict.fromkeys(codes))
-
-
-def is_authorized(header: bytes, codes: tuple[bytes, ...]) -> bool:
-    """Tell whether a Proxy-Authorization value carries one of the codes; constant in time."""
-    scheme, _, code = header.strip().partition(b" ")
-    matches = [hmac.compare_digest(code.strip(), one) for one in codes]
-    return scheme.lower() == b"basic" and any(matches)
 
 
 def _finish(step: Coroutine[Any, Any, T]) -> T:
@@ -225,8 +203,8 @@ class Handler(HttpProtocolHandler):
             raise ProxyAuthenticationFailed
 
     def _start(self, rest: bytes) -> bool:
-        request = self.request
-        is_plain_https = not request.is_https_tunnel and str(request._url).startswith("https:")  # noqa: SLF001 - the parser shows the scheme nowhere else
+        request, url = self.request, self.request._url  # noqa: SLF001 - the scheme is nowhere else
+        is_plain_https = not request.is_https_tunnel and url is not None and url.scheme == b"https"
         if request.http_handler_protocol != httpProtocols.HTTP_PROXY or is_plain_https:
             raise HttpRequestRejected(400, b"Bad Request")
         self.plugin = Forward(self.uid, self.flags, self.work, request)

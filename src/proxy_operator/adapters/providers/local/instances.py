@@ -94,6 +94,8 @@ class Instances:
         else:
             processes.reap_ended(directory)
             state = InstanceState.STOPPED
+            if not (directory / layout.RECORD).exists():
+                return None  # somebody removed it just now
         return Instance(
             provider_id=manifests.provider_id_of(name),
             state=state,

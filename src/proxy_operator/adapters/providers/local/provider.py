@@ -33,7 +33,15 @@ DELETE_SECONDS: Final = 2.0
 """How long one delete waits for the end; `get` goes on from there."""
 _POLL_SECONDS: Final = 0.02
 _SURROUNDINGS: Final = frozenset(
-    {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR}
+    {
+        errno.EACCES,
+        errno.EDQUOT,
+        errno.EEXIST,
+        errno.ENOSPC,
+        errno.ENOTDIR,
+        errno.EPERM,
+        errno.EROFS,
+    }
 )
 
 
