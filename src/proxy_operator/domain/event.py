@@ -29,7 +29,7 @@ class RecordedEvent(NamedTuple):
 
     event: EventKind
     message: str
-    count: int
+    times: int
     first_seen_at: datetime
     last_seen_at: datetime
 

@@ -38,13 +38,13 @@ class _Happening(NamedTuple):
 
 
 class _Tally(NamedTuple):
-    count: int
+    times: int
     first: float
     last: float
 
     def plus(self, other: "_Tally") -> "_Tally":
         first, last = min(self.first, other.first), max(self.last, other.last)
-        return _Tally(self.count + other.count, first, last)
+        return _Tally(self.times + other.times, first, last)
 
 
 class EventSink:
@@ -105,7 +105,7 @@ class EventSink:
         elif len(self._waiting) < _WAITING_LIMIT:
             self._waiting[happening] = tally
         else:
-            self._dropped += tally.count
+            self._dropped += tally.times
 
 
 class EventLog:

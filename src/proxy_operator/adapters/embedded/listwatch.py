@@ -1,19 +1,18 @@
 """Watching: every watcher is told of every change once, in order, whoever wrote it.
 
 The feed stands at a resource version. Own commits move it at once; what other processes wrote is
-found by comparing `PRAGMA data_version` and read from the history. Whoever waits does the polling,
-so a store that nobody watches costs nothing.
+found by comparing `PRAGMA data_version` and read from the history. One of those who wait does
+the polling, so a store that nobody watches costs nothing.
 """
 
 import asyncio
 import functools
-import sqlite3
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from typing import Any, Final
 
 from proxy_operator.adapters.embedded.database import Database
-from proxy_operator.adapters.embedded.records import Stretch, read_history
+from proxy_operator.adapters.embedded.records import read_history
 from proxy_operator.domain.kinds import kind_of
 from proxy_operator.runtime.changes import Change, Selector
 from proxy_operator.runtime.errors import ExpiredError
@@ -36,7 +35,7 @@ class ChangeFeed:
         self._is_behind = False
         self._reading = asyncio.Lock()
         self._data_version: int | None = None
-        self._polled_at = 0.0
+        self._poller: _Watcher | None = None
         database.add_listener(self._committed)
 
     async def watch(
@@ -71,15 +70,34 @@ class ChangeFeed:
         self._watchers.add(watcher)
 
     async def _advance(self, watcher: "_Watcher") -> None:
-        """Return when there is something for the watcher, or may be soon."""
+        """Return when there is something for the watcher, or may be."""
         if self._is_behind:
-            await self._catch_up(is_poll=False)
-            return
-        try:
-            async with asyncio.timeout(_POLL_SECONDS):
-                await watcher.woken.wait()
-        except TimeoutError:
-            await self._catch_up(is_poll=True)
+            await self._catch_up()
+        elif self._poller is None:
+            self._poller = watcher
+            try:
+                await self._poll(watcher)
+            finally:
+                self._hand_over()
+        else:
+            await watcher.woken.wait()
+
+    async def _poll(self, watcher: "_Watcher") -> None:
+        while not self._is_behind:
+            try:
+                async with asyncio.timeout(_POLL_SECONDS):
+                    await watcher.woken.wait()
+            except TimeoutError:
+                self._is_behind = self._database.data_version() != self._data_version
+            else:
+                return
+
+    def _hand_over(self) -> None:
+        """Let another watcher poll: the consumer of this one may never come back."""
+        before, self._poller = self._poller, None
+        other = next((w for w in self._watchers if w is not before), None)
+        if other is not None:
+            other.woken.set()
 
     def _committed(self, changes: Sequence[Change]) -> None:
         if changes[0].resource_version > self._position + 1:
@@ -94,34 +112,28 @@ class ChangeFeed:
             watcher.offer(changes, reached)
         self._position = max(self._position, reached)
 
-    async def _catch_up(self, *, is_poll: bool) -> None:
+    async def _catch_up(self) -> None:
         async with self._reading:
-            now = asyncio.get_running_loop().time()
-            if is_poll and now - self._polled_at < _POLL_SECONDS / 2:
+            if not self._is_behind:
                 return
-            if not is_poll and not self._is_behind:
-                return
-            self._polled_at = now
             self._is_behind = False
+            # The number first: what is committed in between is read now and looked for again.
+            version = self._database.data_version()
             try:
-                await self._read_tail(is_forced=not is_poll)
+                query = functools.partial(read_history, after=self._position)
+                stretch = await self._database.read(query)
             except ExpiredError as err:
-                # Everyone stands at the same version, so nobody's can be continued.
+                # All stand at the same version, so nobody can be told the rest.
                 for watcher in self._watchers:
                     watcher.fail(err)
                 self._watchers.clear()
             except BaseException:
                 self._is_behind = True
                 raise
-
-    async def _read_tail(self, *, is_forced: bool) -> None:
-        known = None if is_forced else self._data_version
-        position = self._position
-        version, stretch = await self._database.read_tail(lambda c: _tail(c, known, position))
-        self._data_version = version
-        if stretch is not None:
-            self._tell(stretch.changes, stretch.reached)
-            self._is_behind = self._is_behind or not stretch.is_complete
+            else:
+                self._data_version = version
+                self._tell(stretch.changes, stretch.reached)
+                self._is_behind = self._is_behind or not stretch.is_complete
 
 
 class _Watcher:
@@ -166,20 +178,6 @@ class _Watcher:
         self._events.append(event)
         self._told = version
         self.woken.set()
-
-
-def _tail(
-    connection: sqlite3.Connection, known: int | None, after: int
-) -> tuple[int, Stretch | None]:
-    # The version first: what is committed in between is read now, and looked for once more later.
-    (version,) = connection.execute("PRAGMA data_version").fetchone()
-    if version == known:
-        return version, None
-    connection.execute("BEGIN")
-    try:
-        return version, read_history(connection, after)
-    finally:
-        connection.execute("ROLLBACK")
 
 
 def _parse(resource_version: str) -> int:
