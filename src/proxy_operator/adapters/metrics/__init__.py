@@ -1,1 +1,1 @@
-"""TBD."""
+"""Prometheus metrics: the catalogue, one recorder per port, collectors read at scrape time."""
