@@ -1,1 +1,1 @@
-"""TBD."""
+"""Logging set-up. The rule: nothing secret leaves through it."""
