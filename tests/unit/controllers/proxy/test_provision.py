@@ -135,6 +135,20 @@ async def test_a_foreign_instance_of_our_name_is_neither_adopted_nor_deleted():
     assert [*world.provider.instances] == [planted]
 
 
+async def test_a_foreign_instance_where_the_intent_points_is_not_recorded():
+    world = await a_world(a_proxy())
+    world.provider.fail("create", TransientProviderError("no answer"))
+    with pytest.raises(TransientProviderError):
+        await world.one_pass()
+    proxy = await world.proxy()
+    foreign = owner_labels(uid=proxy.metadata.uid, cluster_id="other", spec_hash="0" * 32)
+    world.provider.plant(instance_name_of(proxy), foreign)
+    assert (await world.one_pass()).requeue_after == timedelta(minutes=5)
+    assert (await world.proxy()).status.provider_id is None
+    assert "InstanceAdopted" not in world.events.reasons()
+    assert "foreign" in (await world.provisioned()).message
+
+
 @pytest.mark.parametrize("is_seen_first", [False, True])
 async def test_an_accepted_create_that_never_appears_does_not_loop(is_seen_first: bool):
     world = await a_world(a_gcp_proxy())
