@@ -1,0 +1,78 @@
+"""delete: says what goes, waits for it, and says when nobody makes it go."""
+
+from proxy_operator.domain.names import FINALIZER
+from proxy_operator.domain.proxy import Proxy
+from proxy_operator.runtime.objects import MetadataPatch, ObjectKey, Preconditions
+from tests.unit.cli.conftest import SECRET, Shell, a_proxy_text
+
+
+def add_finalizer(shell: Shell, name: str) -> None:
+    async def act(home):
+        key = ObjectKey("default", name)
+        proxy = await home.client.get(Proxy, key)
+        await home.client.patch_metadata(
+            Proxy,
+            key,
+            Preconditions(proxy.metadata.uid),
+            MetadataPatch(finalizers=[FINALIZER]),
+        )
+
+    shell.with_home(act)
+
+
+def test_by_name_in_each_way(shell: Shell):
+    text = "---".join([*(a_proxy_text(name) for name in ("p1", "p2", "p3")), SECRET])
+    shell("apply", "-f", "-", stdin=text)
+    assert shell("delete", "proxy", "p1", "p2").out == (
+        'proxy.crawl.example.com "p1" deleted\nproxy.crawl.example.com "p2" deleted\n'
+    )
+    assert shell("delete", "proxy/p3", "secret/s1").out == (
+        'proxy.crawl.example.com "p3" deleted\nsecret "s1" deleted\n'
+    )
+    assert shell("get", "proxies", "-o", "name").out == ""
+
+
+def test_by_manifest(shell: Shell):
+    file = shell.write("m.yaml", a_proxy_text() + "---" + SECRET)
+    shell("apply", "-f", file)
+    assert shell("delete", "-f", file).code == 0
+    ended = shell("delete", "-f", file)
+    assert ended.code == 1
+    assert ended.err == (
+        'error: proxies "p1" not found in namespace default\n'
+        'error: secrets "s1" not found in namespace default\n'
+    )
+
+
+def test_waiting_ends_at_the_timeout_and_says_that_nobody_works(shell: Shell):
+    shell("apply", "-f", "-", stdin=a_proxy_text())
+    add_finalizer(shell, "p1")
+    ended = shell("delete", "proxy", "p1", "--timeout", "50ms")
+    assert ended.code == 1
+    assert ended.out == 'proxy.crawl.example.com "p1" deleted\n'
+    assert "no operator runs" in ended.err
+    assert ended.err.endswith("error: timed out while waiting for the objects to go\n")
+    assert shell("delete", "proxy", "p1", "--no-wait").code == 0
+    assert shell("get", "proxies", "-o", "name").out == "proxy.crawl.example.com/p1\n"
+
+
+def test_the_variable_turns_waiting_off(shell: Shell, monkeypatch):
+    shell("apply", "-f", "-", stdin=a_proxy_text())
+    add_finalizer(shell, "p1")
+    monkeypatch.setenv("PROXY_OPERATOR_WAIT", "false")
+    assert shell("delete", "proxy", "p1").code == 0
+
+
+def test_a_file_to_delete_is_never_taken_from_a_variable(shell: Shell, monkeypatch):
+    file = shell.write("m.yaml", a_proxy_text())
+    monkeypatch.setenv("PROXY_OPERATOR_FILENAME", file)
+    assert shell("apply").code == 0
+    assert shell("delete").code == 2
+    assert shell("get", "proxies", "-o", "name").out == "proxy.crawl.example.com/p1\n"
+
+
+def test_usage_errors(shell: Shell):
+    assert shell("delete").code == 2
+    assert shell("delete", "proxy").code == 2
+    assert shell("delete", "proxy", "p1", "-f", "x").code == 2
+    assert shell("delete", "pods", "p1").code == 2
