@@ -14,8 +14,10 @@ from proxy_operator.adapters.web.access_log import AccessLog
 from proxy_operator.adapters.web.auth import Guard
 from proxy_operator.adapters.web.errors import ApiError, ErrorCode, error_answer
 from proxy_operator.adapters.web.exchange import Headers, Request, Response
-from proxy_operator.adapters.web.routes import Route
+from proxy_operator.adapters.web.operations import Operations
+from proxy_operator.adapters.web.routes import ROUTES, Route
 from proxy_operator.discovery.model import InvalidRequestError, UnknownLeaseError
+from proxy_operator.discovery.service import DiscoveryService
 
 logger = logging.getLogger(__name__)
 
@@ -123,6 +125,15 @@ class Dispatcher:
         response = error_answer(err.code, err.message, *err.headers)
         self._log.served(method, None, response.status, 0.0)
         return response
+
+
+def discovery_endpoint(
+    service: DiscoveryService, guard: Guard, is_leader: Callable[[], bool]
+) -> Dispatcher:
+    """Build the discovery API: every route answered by the operation that it names."""
+    operations = Operations(service)
+    by_name = {route.operation: getattr(operations, route.operation) for route in ROUTES}
+    return Dispatcher(ROUTES, by_name, guard, is_leader)
 
 
 def _allowed(methods: Mapping[str, Route]) -> str:
