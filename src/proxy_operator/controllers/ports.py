@@ -14,7 +14,13 @@ class HealthReader(Protocol):
     """The health engine's side of the split: it owns verdicts, the reconciler shows them."""
 
     def report(self, uid: str) -> HealthReport | None:
-        """Return the verdict to show for this Proxy, or None when there is none (yet)."""
+        """Return the verdict to show for this Proxy, or None when nothing is to be said.
+
+        None is what the engine answers until its first report since the start, a taken-over
+        verdict included, and again after the address changed. The reconciler then leaves an
+        existing Healthy condition as it is, unless the address it speaks of has changed or gone:
+        clearing that one is the reconciler's own duty. It is told by a notice when a report came.
+        """
 
     def has_target(self, proxy: Proxy) -> bool:
         """Tell whether there is anything to probe this proxy against."""
