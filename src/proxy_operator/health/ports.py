@@ -29,10 +29,13 @@ class ProbePhases(msgspec.Struct, kw_only=True, frozen=True):
     """Seconds spent in each phase; None for phases not reached or not needed."""
 
     connect: float | None = None
+    """Name resolution, TCP and, with an https proxy, TLS to the proxy."""
     proxy_connect: float | None = None
     """The CONNECT exchange, for https targets."""
     tls: float | None = None
+    """TLS with an https target, inside the tunnel."""
     first_byte: float | None = None
+    """From the request to the first byte of the final answer."""
 
 
 class ProbeOutcome(msgspec.Struct, kw_only=True, frozen=True):
@@ -47,11 +50,21 @@ class ProbeOutcome(msgspec.Struct, kw_only=True, frozen=True):
     phases: ProbePhases = ProbePhases()
 
 
+class LocalProbeError(Exception):
+    """The probe could not be made for a reason on this machine, such as no free descriptor.
+
+    It says nothing about the proxy: the caller judges nothing, logs it, and probes again later.
+    """
+
+
 class Prober(Protocol):
     """Fetches a target through a proxy."""
 
     async def probe(self, request: ProbeRequest) -> ProbeOutcome:
-        """Run one probe on a fresh connection. Never raises but on cancellation."""
+        """Run one probe on a fresh connection, within `request.timeout`.
+
+        Whatever proxy or target do is an outcome. Raises only LocalProbeError.
+        """
 
 
 class CredentialsReader(Protocol):

@@ -1,0 +1,114 @@
+"""Doubles of what the health engine needs from outside."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable
+from datetime import timedelta
+from typing import NamedTuple
+
+from proxy_operator.domain.health import ProbeError
+from proxy_operator.domain.proxy import Proxy
+from proxy_operator.domain.secret import Credentials
+from proxy_operator.health.ports import ProbeOutcome, ProbeRequest
+from proxy_operator.runtime.objects import ObjectKey
+
+BLACK_HOLE = "black hole"
+
+
+class Sent(NamedTuple):
+    at: float
+    request: ProbeRequest
+
+
+def ok(millis: float = 50) -> ProbeOutcome:
+    return ProbeOutcome(error=None, latency=timedelta(milliseconds=millis))
+
+
+def failed(error: ProbeError = ProbeError.REFUSED, detail: str = "it failed") -> ProbeOutcome:
+    return ProbeOutcome(error=error, detail=detail, latency=timedelta(milliseconds=1))
+
+
+class FakeProber:
+    """Answers by host after the outcome's latency, as proxies do; `answers` is the world."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, ProbeOutcome | Exception | str] = {}
+        self.sent: list[Sent] = []
+        self.in_flight: defaultdict[str, int] = defaultdict(int)
+        self.most_in_flight: defaultdict[str, int] = defaultdict(int)
+        self.most_at_once = 0
+        self.keeps_deadline = True
+
+    async def probe(self, request: ProbeRequest) -> ProbeOutcome:
+        host = request.host
+        self.sent.append(Sent(asyncio.get_running_loop().time(), request))
+        self.in_flight[host] += 1
+        self.most_in_flight[host] = max(self.most_in_flight[host], self.in_flight[host])
+        self.most_at_once = max(self.most_at_once, sum(self.in_flight.values()))
+        try:
+            return await self._answer(request)
+        finally:
+            self.in_flight[host] -= 1
+
+    async def _answer(self, request: ProbeRequest) -> ProbeOutcome:
+        answer = self.answers.get(request.host, ok())
+        if isinstance(answer, str):
+            await asyncio.sleep(request.timeout.total_seconds() if self.keeps_deadline else 1e6)
+            return ProbeOutcome(
+                error=ProbeError.TIMEOUT, detail="no answer", latency=request.timeout
+            )
+        if isinstance(answer, Exception):
+            raise answer
+        await asyncio.sleep(answer.latency.total_seconds())
+        return answer
+
+    def times(self, host: str) -> list[float]:
+        return [sent.at for sent in self.sent if sent.request.host == host]
+
+    def last(self, host: str) -> ProbeRequest:
+        return next(sent.request for sent in reversed(self.sent) if sent.request.host == host)
+
+
+class FakeCredentials:
+    """Credentials by name of the Proxy; an error says what is wrong with them."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, Credentials | ValueError] = {}
+
+    def credentials_for(self, proxy: Proxy) -> Credentials | None:
+        found = self.known.get(proxy.metadata.name)
+        if isinstance(found, ValueError):
+            raise found
+        return found
+
+
+class FakeRecorder:
+    """Keeps what was measured, by key."""
+
+    def __init__(self) -> None:
+        self.probes: defaultdict[ObjectKey, list[ProbeOutcome]] = defaultdict(list)
+        self.lags: list[timedelta] = []
+
+    def probed(self, key: ObjectKey, outcome: ProbeOutcome, lag: timedelta) -> None:
+        self.probes[key].append(outcome)
+        self.lags.append(lag)
+
+    def forgot(self, key: ObjectKey) -> None:
+        self.probes.pop(key, None)
+
+
+class Bell:
+    """Takes notices while `accepts`, and notes the reader's view at that moment."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self.accepts = True
+        self.rung: list[tuple[float, ObjectKey]] = []
+        self.refused: list[tuple[float, ObjectKey]] = []
+        self._now = now
+
+    def __call__(self, key: ObjectKey) -> bool:
+        (self.rung if self.accepts else self.refused).append((self._now(), key))
+        return self.accepts
+
+    def times(self, name: str) -> list[float]:
+        return [at for at, key in self.rung if key.name == name]
