@@ -6,10 +6,12 @@
 from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
+
+MOST_MESSAGE: Final = 32768
 
 
 class ConditionStatus(StrEnum):
@@ -63,7 +65,7 @@ class Condition(
     status: Annotated[ConditionStatus, Meta(description="Whether it is so.")]
     reason: Annotated[str, Meta(max_length=1024, description="Why, in one word.")]
     last_transition_at: Annotated[datetime, Meta(description="When the status last changed.")]
-    message: Annotated[str, Meta(max_length=32768, description="Why, in a sentence.")] = ""
+    message: Annotated[str, Meta(max_length=MOST_MESSAGE, description="Why, in a sentence.")] = ""
     observed_generation: Annotated[
         int,
         Meta(
@@ -97,14 +99,15 @@ def with_condition(  # noqa: PLR0913 - one argument per field of the row
 ) -> tuple[Condition, ...]:
     """Return the conditions with one row replaced or appended, order kept.
 
-    The moment of transition is the old one unless `status` differs.
+    The moment of transition is the old one unless `status` differs. A message longer than the
+    schema allows is cut: a status that is refused would never say anything again.
     """
     old = find(conditions, kind)
     row = Condition(
         type=kind,
         status=status,
         reason=reason,
-        message=message,
+        message=message[:MOST_MESSAGE],
         observed_generation=observed_generation,
         last_transition_at=old.last_transition_at if old and old.status is status else now,
     )

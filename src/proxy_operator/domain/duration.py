@@ -15,7 +15,7 @@ _SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 def parse_duration(text: str) -> timedelta:
     """Read a duration; ValueError says what a right one looks like."""
-    if not _WHOLE.match(text):
+    if not _WHOLE.fullmatch(text):
         raise ValueError(
             f"{text!r} is not a duration: write a number and a unit, such as 90s or 5m"
         )
@@ -28,9 +28,9 @@ def parse_duration(text: str) -> timedelta:
 
 
 def format_duration(span: timedelta) -> str:
-    """Write a duration in the fewest units: 90 s is `1m30s`, 300 s is `5m`."""
-    millis = round(span.total_seconds() * 1000)
-    parts: list[str] = []
+    """Write a duration in the fewest units: 90 s is `1m30s`, 300 s is `5m`; -90 s is `-1m30s`."""
+    millis = abs(round(span.total_seconds() * 1000))
+    parts: list[str] = ["-"] if millis and span < timedelta(0) else []
     for size, unit in ((3_600_000, "h"), (60_000, "m"), (1000, "s"), (1, "ms")):
         count, millis = divmod(millis, size)
         if count:

@@ -2,9 +2,10 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
+from msgspec import Meta
 
 
 class InstanceState(StrEnum):
@@ -68,17 +69,17 @@ class Intent(
     instance whose create or status write was lost can be found again.
     """
 
-    attempt: int
+    attempt: Annotated[int, Meta(ge=1)]
     """1 for the first try since an instance last ran; picks the zone and the wait."""
     request_id: str
     """Fresh for every create, never reused."""
     spec_hash: str
-    created_at: datetime
+    created_at: Annotated[datetime, Meta(tz=True)]
     zone: str = ""
     zones: tuple[str, ...] = ()
     """Every other zone in which an earlier attempt may still have left an instance."""
     outcome: Outcome = Outcome.UNKNOWN
-    settled_at: datetime | None = None
+    settled_at: Annotated[datetime, Meta(tz=True)] | None = None
     """When `outcome` became known."""
 
     def settled(self, outcome: Outcome, now: datetime) -> "Intent":

@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -73,14 +73,23 @@ def spec_hash(spec: ProxySpec, fingerprint: str) -> str:
     """Hash of what an instance is made of: 32 characters of [0-9a-f].
 
     Covers the provider's block, the port and the secret content (by `secret_fingerprint`);
-    not scheme, attributes, maxLeases or healthCheck, which change in place.
+    not scheme, attributes, maxLeases or healthCheck, which change in place. An empty block
+    counts as absent: writing `local: {}` asks for nothing new.
     """
     material = {
         "provider": spec.provider,
         "port": spec.port,
-        "gcp": msgspec.to_builtins(spec.gcp),
-        "kubernetes": msgspec.to_builtins(spec.kubernetes),
-        "local": msgspec.to_builtins(spec.local),
+        "gcp": _without_empty(msgspec.to_builtins(spec.gcp)),
+        "kubernetes": _without_empty(msgspec.to_builtins(spec.kubernetes)),
+        "local": _without_empty(msgspec.to_builtins(spec.local)),
         "secrets": fingerprint,
     }
     return hashlib.sha256(canonical_json(material)).hexdigest()[:32]
+
+
+def _without_empty(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """Return a value without the empty objects in it, or None when nothing is left."""
+    if not isinstance(value, dict):
+        return value
+    kept = {key: _without_empty(item) for key, item in value.items()}
+    return {key: item for key, item in kept.items() if item is not None} or None

@@ -1,9 +1,10 @@
 """The part of a Kubernetes Secret this operator reads.
 
-Values never reach a log, an Event, a condition or a table: `repr` hides them.
+Values never reach a log, an Event, a condition or a table: `repr` hides them, and so does
+`__rich_repr__`, which msgspec gives every struct and a pretty traceback would print.
 """
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -25,6 +26,10 @@ class Secret(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     def __repr__(self) -> str:
         return f"Secret({self.metadata.namespace}/{self.metadata.name}, keys={sorted(self.data)})"
 
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        name = f"{self.metadata.namespace}/{self.metadata.name}"
+        return [("name", name), ("keys", sorted(self.data))]
+
 
 class Credentials(msgspec.Struct, frozen=True):
     """What a proxy asks of its clients."""
@@ -34,6 +39,9 @@ class Credentials(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         return "Credentials(***)"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return []
 
 
 def credentials_of(secret: Secret) -> Credentials:

@@ -5,7 +5,7 @@ an instance whose create reply was lost is found without having seen any answer.
 """
 
 from datetime import timedelta
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -31,6 +31,12 @@ class CreateRequest(msgspec.Struct, kw_only=True, frozen=True):
     """Owner labels; they must be part of the create call itself."""
     user_data: bytes | None = None
     credentials: Credentials | None = None
+
+    def __repr__(self) -> str:
+        return f"CreateRequest({self.namespace}/{self.proxy_name}, {self.name}, zone={self.zone!r})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("name", self.name), ("proxy_name", self.proxy_name), ("zone", self.zone)]
 
 
 class InstanceList(NamedTuple):
