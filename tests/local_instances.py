@@ -30,3 +30,13 @@ def end_all(root: Path) -> None:
         if layout.start_of(process["pid"]) == process["start"]:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process["pid"], signal.SIGKILL)
+
+
+def names_in(directory: Path) -> list[str]:
+    """Return what lies in a directory; nothing when there is none."""
+    return sorted(one.name for one in directory.iterdir()) if directory.exists() else []
+
+
+def open_descriptors() -> int:
+    """Count what this process has open."""
+    return len(names_in(Path("/proc/self/fd")))

@@ -1,0 +1,125 @@
+"""The provider on its loop: what the machine says, and that nothing blocks. The contract suite
+holds the rest.
+"""
+
+import asyncio
+import errno
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from proxy_operator.adapters.providers.local import provider as provider_module
+from proxy_operator.adapters.providers.local.provider import LocalProvider
+from proxy_operator.domain.instance import InstanceState
+from proxy_operator.provisioning.errors import (
+    EnvironmentProviderError,
+    InstanceNotFoundError,
+    PermanentProviderError,
+    TransientProviderError,
+)
+from proxy_operator.runtime.clock import SystemClock
+from tests.builders import a_create_request
+from tests.local_instances import names_in, open_descriptors, process_of
+
+
+@pytest.fixture
+def provider(root: Path) -> LocalProvider:
+    return LocalProvider(root, bind="127.0.0.1", cluster_id="cluster-1", clock=SystemClock())
+
+
+@pytest.fixture
+def stopped(root: Path) -> Iterator[list[int]]:
+    """Processes to wake, so that they can be ended."""
+    pids: list[int] = []
+    yield pids
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+
+async def test_the_loop_goes_on_while_processes_start_and_end(provider: LocalProvider):
+    gaps: list[float] = []
+
+    async def tick() -> None:
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(0.01)
+            gaps.append(time.monotonic() - before)
+
+    async with asyncio.TaskGroup() as tasks:
+        ticking = tasks.create_task(tick())
+        await provider.delete(await provider.create(a_create_request()))
+        ticking.cancel()
+    assert len(gaps) > 5
+    assert max(gaps) < 0.25
+
+
+async def test_a_delete_usually_sees_the_end(provider: LocalProvider, root: Path):
+    provider_id = await provider.create(a_create_request())
+    await provider.delete(provider_id)
+    assert names_in(root) == []
+    with pytest.raises(InstanceNotFoundError):
+        await provider.get(provider_id)
+
+
+async def test_a_delete_does_not_wait_for_a_process_that_hangs(
+    provider: LocalProvider,
+    root: Path,
+    stopped: list[int],
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(provider_module, "DELETE_SECONDS", 0.2)
+    request = a_create_request()
+    provider_id = await provider.create(request)
+    stopped.append(process_of(root / request.name))
+    os.kill(stopped[0], signal.SIGSTOP)
+    started = time.monotonic()
+    await provider.delete(provider_id)
+    assert time.monotonic() - started < 1
+    assert (await provider.get(provider_id)).state is InstanceState.TERMINATING
+
+
+@pytest.mark.parametrize("provider_id", ["", "local/..", "zones/a/instances/b", "local/"])
+async def test_an_id_that_is_not_ours_names_nothing(provider: LocalProvider, provider_id: str):
+    with pytest.raises(InstanceNotFoundError):
+        await provider.get(provider_id)
+    await provider.delete(provider_id)
+
+
+async def test_a_refused_request_touches_nothing(provider: LocalProvider, root: Path):
+    with pytest.raises(PermanentProviderError):
+        await provider.create(a_create_request(user_data=b"x"))
+    assert not await asyncio.to_thread(root.exists)
+
+
+async def test_a_root_that_cannot_be_made_is_the_surroundings_fault(tmp_path: Path):
+    blocker = tmp_path / "file"
+    blocker.write_text("")
+    for root in (blocker, blocker / "below"):
+        provider = LocalProvider(root, bind="127.0.0.1", cluster_id="c", clock=SystemClock())
+        with pytest.raises(EnvironmentProviderError, match=str(root)):
+            await provider.create(a_create_request())
+
+
+async def test_what_may_pass_is_transient(
+    provider: LocalProvider, root: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def refuse(*_: object, **__: object) -> int:
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setattr(os, "posix_spawn", refuse)
+    before = open_descriptors()
+    with pytest.raises(TransientProviderError, match="temporarily unavailable"):
+        await provider.create(a_create_request())
+    assert names_in(root) == []
+    assert open_descriptors() == before
+
+
+async def test_making_one_touches_no_disk(provider: LocalProvider, root: Path):
+    assert (await provider.list_by_tag()) == ((), True)
+    assert not await asyncio.to_thread(root.exists)
