@@ -114,7 +114,8 @@ async def _accompany(
 
 
 async def _begin(session: Session, started: asyncio.Future[Listening]) -> None:
-    await session.begin(await started)
+    # Shielded: being told to leave must not take the operator's way to say that it started.
+    await session.begin(await asyncio.shield(started))
 
 
 def _on_signals(leave: asyncio.Event) -> None:

@@ -13,6 +13,10 @@ class UsageError(Exception):
     """The command line does not make sense: exit code 2. The message is one clause."""
 
 
+class ReaderGoneError(Exception):
+    """Nobody reads standard output any more: end without a word."""
+
+
 class CommandError(Exception):
     """The command could not do its work: exit code 1. Each message is one sentence."""
 

@@ -13,7 +13,7 @@ from typing import Final
 import typer
 
 from proxy_operator.app.settings import SettingError
-from proxy_operator.cli.invocation import CommandError, UsageError
+from proxy_operator.cli.invocation import CommandError, ReaderGoneError, UsageError
 from proxy_operator.cli.parser import build_parser
 
 EXIT_FAILURE: Final = 1
@@ -32,7 +32,9 @@ def execute(args: Sequence[str]) -> int:
     try:
         code = _dispatch(args)
         sys.stdout.flush()
-    except BrokenPipeError:
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except (ReaderGoneError, BrokenPipeError):
         # Python flushes standard output once more at exit; let that go nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_BROKEN_PIPE
@@ -42,10 +44,10 @@ def execute(args: Sequence[str]) -> int:
 def _dispatch(args: Sequence[str]) -> int:
     try:
         code = build_parser()(list(args), prog_name="proxy-operator", standalone_mode=False)
-    except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
-    except BrokenPipeError:
+    except ReaderGoneError:
         raise
+    except SystemExit as err:
+        return err.code if isinstance(err.code, int) else EXIT_FAILURE
     except (SettingError, UsageError) as err:
         return _say(EXIT_USAGE, str(err))
     except CommandError as err:

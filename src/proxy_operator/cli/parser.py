@@ -15,7 +15,7 @@ from typer.core import TyperCommand
 from proxy_operator import __version__
 from proxy_operator.app.options import Option, options_of
 from proxy_operator.cli.commands import COMMANDS, Argument, Command
-from proxy_operator.cli.invocation import Invocation
+from proxy_operator.cli.invocation import Invocation, ReaderGoneError
 
 _HELP: Final = """Declare crawl proxies, keep them healthy, lease them out, delete them.
 
@@ -95,14 +95,17 @@ def _callback(command: Command) -> Callable[..., int]:
 
     def invoke(**values: Any) -> int:  # noqa: ANN401 - text, truth or a list of texts
         module = importlib.import_module(command.module)
-        code: int = module.run(
-            Invocation(
-                command=command.name,
-                arguments={a.name: values[a.name] for a in command.arguments},
-                flags={o.parameter: values[o.parameter] for o in options if o.has_flag},
-                environ=os.environ,
-            )
+        invocation = Invocation(
+            command=command.name,
+            arguments={a.name: values[a.name] for a in command.arguments},
+            flags={o.parameter: values[o.parameter] for o in options if o.has_flag},
+            environ=os.environ,
         )
+        try:
+            code: int = module.run(invocation)
+        except BrokenPipeError as err:
+            # The parser would make a failure of it.
+            raise ReaderGoneError from err
         return code
 
     parameters = [
