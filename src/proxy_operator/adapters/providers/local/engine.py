@@ -63,7 +63,11 @@ class Engine:
                 self._slots.release()
                 time.sleep(0.05)  # noqa: TID251 - there is no loop in this process
                 continue
-            threading.Thread(target=self._serve, args=(client, address), daemon=True).start()
+            try:
+                threading.Thread(target=self._serve, args=(client, address), daemon=True).start()
+            except RuntimeError:  # the machine gives no more threads
+                client.close()
+                self._slots.release()
 
     def _serve(self, client: socket.socket, address: tuple[str, int]) -> None:
         try:
@@ -121,7 +125,7 @@ class Handler(HttpProtocolHandler):
 
     def is_inactive(self) -> bool:
         """Tell whether the client is too slow to ask, or nothing has moved for long."""
-        if self.plugin is None:
+        if not self._has_head:
             return time.time() - self.start_time > REQUEST_SECONDS  # noqa: TID251 - its clock
         return self._connection_inactive_for() > IDLE_SECONDS
 

@@ -47,8 +47,11 @@ class Instances:
         # A call whose caller gave up goes on in its thread: these keep the next one apart from it.
         self._turns = tuple(threading.Lock() for _ in range(64))
 
-    def create(self, request: CreateRequest) -> None:
-        """Start the process, unless our instance exists, and watch it until it listens."""
+    def create(self, request: CreateRequest, given_up: threading.Event) -> None:
+        """Start the process, unless our instance exists, and watch it until it listens.
+
+        Once `given_up` is set nothing is made any more: nobody waits for the answer.
+        """
         manifests.check(request, self._bind)
         directory = self._root / request.name
         with self._turn(request.name):
@@ -56,7 +59,7 @@ class Instances:
                 return
             _check_egress(manifests.egress_of(request))
             self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = self._claim(request)
+            lock = self._claim(request, given_up)
             if lock is None:
                 self._is_taken(request)
                 return
@@ -182,7 +185,7 @@ class Instances:
                 )
         return True
 
-    def _claim(self, request: CreateRequest) -> int | None:
+    def _claim(self, request: CreateRequest, given_up: threading.Event) -> int | None:
         """Make the directory, complete and locked, in one step; None when somebody was faster."""
         draft = Path(tempfile.mkdtemp(prefix=_NEW, dir=self._root))
         lock = None
@@ -190,6 +193,8 @@ class Instances:
             record = manifests.record_of(request, self._clock.now())
             layout.write_atomically(draft / layout.RECORD, record)
             lock = processes.try_lock(draft)
+            if given_up.is_set():
+                raise InterruptedError(errno.EINTR, "the create was given up")
             draft.rename(self._root / request.name)
         except OSError as err:
             if lock is not None:

@@ -7,6 +7,7 @@ threads, and a deletion is never waited for longer than it takes an honest proce
 import asyncio
 import errno
 import os
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -26,9 +27,9 @@ from proxy_operator.runtime.clock import Clock
 
 T = TypeVar("T")
 
-APPEARS_WITHIN: Final = timedelta(seconds=15)
-"""A create ends with the operator that asked for it; only a call that outlived its caller's
-timeout may still be at work in a thread."""
+APPEARS_WITHIN: Final = timedelta(seconds=5)
+"""A create dies with its operator, and one that its caller gave up makes nothing any more: the
+margin is for the single rename that may just be under way."""
 DELETE_SECONDS: Final = 2.0
 """How long one delete waits for the end; `get` goes on from there."""
 _POLL_SECONDS: Final = 0.02
@@ -64,7 +65,11 @@ class LocalProvider:
         return manifests.provider_id_of(name)
 
     async def create(self, request: CreateRequest) -> str:
-        await self._in_thread(lambda: self._instances.create(request))
+        given_up = threading.Event()
+        try:
+            await self._in_thread(lambda: self._instances.create(request, given_up))
+        finally:
+            given_up.set()
         return manifests.provider_id_of(request.name)
 
     async def get(self, provider_id: str) -> Instance:

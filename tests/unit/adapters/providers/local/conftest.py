@@ -1,5 +1,6 @@
 """Instances below a temporary root; whatever a test started has ended when it is over."""
 
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., in
 
     def start_one(credentials: Credentials | None = None, **spec: Any) -> int:
         request = a_request(credentials=credentials, **spec)
-        shared.create(request)
+        shared.create(request, threading.Event())
         instance = shared.observe(request.name)
         assert instance is not None
         assert instance.port is not None

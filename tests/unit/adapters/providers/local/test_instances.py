@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -38,7 +39,7 @@ CREDENTIALS = Credentials("crawler", "s3cret-Wort")
 
 def created(instances: Instances, request: CreateRequest | None = None) -> CreateRequest:
     request = request or a_request()
-    instances.create(request)
+    instances.create(request, threading.Event())
     return request
 
 
@@ -179,27 +180,27 @@ def test_a_port_in_use_is_named_and_nothing_is_left(instances: Instances, root: 
         port = squatter.getsockname()[1]
         request = a_request(port=port)
         with pytest.raises(EnvironmentProviderError, match=f"port {port}: Address already in use"):
-            instances.create(request)
+            instances.create(request, threading.Event())
     deadline = time.monotonic() + 5
     while instances.observe(request.name) is not None:
         assert time.monotonic() < deadline
         pause(0.01)
     assert list(root.iterdir()) == []
-    instances.create(request)
+    instances.create(request, threading.Event())
     assert seen(instances, request).port == port
 
 
 def test_an_egress_address_of_another_machine_is_named(instances: Instances, root: Path):
     request = a_request(local=LocalBlock(egress_address="203.0.113.7"))
     with pytest.raises(EnvironmentProviderError, match=r"egressAddress: cannot send from 203\.0"):
-        instances.create(request)
+        instances.create(request, threading.Event())
     assert not root.exists()
 
 
 def test_a_bind_address_of_another_machine_is_named(root: Path):
     elsewhere = another_operator(root, bind="203.0.113.7")
     with pytest.raises(EnvironmentProviderError, match=r"listen on 203\.0\.113\.7"):
-        elsewhere.create(a_request(credentials=CREDENTIALS))
+        elsewhere.create(a_request(credentials=CREDENTIALS), threading.Event())
 
 
 def test_behind_a_wildcard_clients_get_an_address_they_can_reach(root: Path):
@@ -220,7 +221,7 @@ def test_another_operator_finds_all_as_it_was(instances: Instances, root: Path):
     before = seen(instances, request)
     pid = process_of(root / request.name)
     later = another_operator(root)
-    later.create(request)
+    later.create(request, threading.Event())
     assert seen(later, request) == before
     assert process_of(root / request.name) == pid
     assert later.list_ours().items == (before,)
@@ -234,7 +235,7 @@ def test_another_operator_finds_all_as_it_was(instances: Instances, root: Path):
 
 
 OPERATOR = textwrap.dedent("""
-    import os, pathlib, signal, sys
+    import os, pathlib, signal, sys, threading
     from proxy_operator.adapters.providers.local import instances, processes
     from proxy_operator.runtime.clock import SystemClock
     from tests.unit.adapters.providers.local.conftest import a_request
@@ -257,7 +258,7 @@ OPERATOR = textwrap.dedent("""
     ours = instances.Instances(root, bind="127.0.0.1", cluster_id="cluster-1", clock=SystemClock())
     request = a_request()
     print(request.uid, flush=True)
-    ours.create(request)
+    ours.create(request, threading.Event())
     if point == "during the removal":
         while True:
             ours.end(request.name)
@@ -330,7 +331,7 @@ def test_litter_of_a_moment_ago_may_be_work_in_progress(instances: Instances, ro
 def test_settings_that_never_come_end_the_launcher(instances: Instances, root: Path):
     request = created(instances)
     ended(instances, request)
-    lock = instances._claim(request)
+    lock = instances._claim(request, threading.Event())
     assert lock is not None
     assert processes.start(root / request.name, lock, b"") == {}
     os.close(lock)
@@ -343,7 +344,7 @@ def test_a_launcher_that_dies_without_a_word_may_have_made_something(
     monkeypatch.setattr(processes, "start", lambda *_: {})
     request = a_request()
     with pytest.raises(TransientProviderError, match="ended while starting"):
-        instances.create(request)
+        instances.create(request, threading.Event())
     assert seen(instances, request).state is InstanceState.STOPPED
 
 
@@ -357,7 +358,7 @@ def test_a_killed_process_is_seen_stopped_and_leaves_no_zombie(instances: Instan
     assert instance.state is InstanceState.STOPPED
     assert (instance.ip, instance.port) == (None, None)
     assert zombies() == []
-    instances.create(request)
+    instances.create(request, threading.Event())
     assert seen(instances, request).state is InstanceState.STOPPED
     assert not instances.end(request.name)
     assert instances.observe(request.name) is None
@@ -449,7 +450,7 @@ def test_a_directory_without_a_record_is_no_instance(instances: Instances, root:
     (root / request.name).mkdir(parents=True)
     assert instances.observe(request.name) is None
     assert instances.list_ours() == ((), True)
-    instances.create(request)
+    instances.create(request, threading.Event())
     assert seen(instances, request).state is InstanceState.RUNNING
     ended(instances, request)
     (root / request.name).mkdir()
@@ -467,7 +468,7 @@ def test_a_living_process_with_a_damaged_record_is_not_taken_for_absent(
     with pytest.raises(EnvironmentProviderError, match="is damaged"):
         instances.observe(request.name)
     with pytest.raises(EnvironmentProviderError, match="is damaged"):
-        instances.create(request)
+        instances.create(request, threading.Event())
     assert not instances.list_ours().complete
     record.write_bytes(kept)
     assert instances.list_ours().complete
@@ -480,7 +481,7 @@ def test_a_create_that_loses_the_race_takes_what_the_winner_made(
     pid = process_of(root / request.name)
     answers = iter([False, True])
     monkeypatch.setattr(instances, "_is_taken", lambda _: next(answers))
-    instances.create(request)
+    instances.create(request, threading.Event())
     assert process_of(root / request.name) == pid
     assert [one.name for one in root.iterdir()] == [request.name]
 
@@ -493,7 +494,9 @@ def test_nothing_is_left_open(instances: Instances):
         instances.list_ours()
         ended(instances, request)
     with pytest.raises(EnvironmentProviderError):
-        instances.create(a_request(local=LocalBlock(egress_address="203.0.113.7")))
+        instances.create(
+            a_request(local=LocalBlock(egress_address="203.0.113.7")), threading.Event()
+        )
     assert open_descriptors() == before
     assert zombies() == []
 

@@ -123,3 +123,15 @@ async def test_what_may_pass_is_transient(
 async def test_making_one_touches_no_disk(provider: LocalProvider, root: Path):
     assert (await provider.list_by_tag()) == ((), True)
     assert not await asyncio.to_thread(root.exists)
+
+
+async def test_a_create_that_was_given_up_makes_nothing(provider: LocalProvider, root: Path):
+    request = a_create_request()
+    with (
+        provider._instances._turn(request.name),  # its thread waits here when its caller leaves
+        pytest.raises(TimeoutError),
+    ):
+        async with asyncio.timeout(0.05):
+            await provider.create(request)
+    await asyncio.get_running_loop().shutdown_default_executor()
+    assert names_in(root) == []
