@@ -6,6 +6,10 @@ from typing import NamedTuple
 _SHAPE = "write HOST:PORT, such as 127.0.0.1:8090, [::1]:8090 or :8090"
 
 
+class BindError(Exception):
+    """The address cannot be listened on: say this sentence and exit."""
+
+
 class Bind(NamedTuple):
     """An address to listen on; host `""` is every address, port 0 lets the system choose."""
 
