@@ -212,6 +212,14 @@ OPTIONS: Final[tuple[Option, ...]] = (
         help="What to fetch through a proxy whose healthCheck names no url.",
     ),
     Option(
+        name="probe-ca-file",
+        kind=PATH,
+        default_note="the system's authorities alone",
+        section=_HEALTH,
+        field="health.ca_file",
+        help="PEM file of further authorities that probes trust.",
+    ),
+    Option(
         name="discovery-bind",
         kind=BIND,
         default="127.0.0.1:8090",

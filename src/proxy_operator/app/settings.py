@@ -47,6 +47,7 @@ class HealthSettings:
 
     probe_workers: int
     url: str | None
+    ca_file: Path | None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,1 +1,265 @@
-"""The object graph: who answers which port. Building it does no I/O."""
+"""The object graph: who answers which port. Building it does no I/O.
+
+A home brings `Foundations`; everything above them is the same in every home.
+"""
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from proxy_operator.adapters.metrics.collectors import FleetCollector
+from proxy_operator.adapters.metrics.families import Registry as MetricsRegistry
+from proxy_operator.adapters.metrics.families import new_registry, render
+from proxy_operator.adapters.metrics.recorders import (
+    LeaderRecorder,
+    LeaseRecorder,
+    ProbeRecorder,
+    ProviderRecorder,
+    QueueRecorder,
+    ReconcileRecorder,
+)
+from proxy_operator.adapters.providers.local.provider import LocalProvider
+from proxy_operator.adapters.web.auth import BearerGuard, Guard, OpenGuard, TokenSource
+from proxy_operator.adapters.web.bind import Bind
+from proxy_operator.adapters.web.dispatch import discovery_endpoint
+from proxy_operator.adapters.web.exchange import Endpoint
+from proxy_operator.adapters.web.limits import Limits
+from proxy_operator.adapters.web.probes import health_endpoint, metrics_endpoint
+from proxy_operator.adapters.web.server import HttpServer
+from proxy_operator.app.settings import Settings
+from proxy_operator.controllers.orphan_gc.sweeper import OrphanSweeper, SweepSettings
+from proxy_operator.controllers.ports import EventRecorder
+from proxy_operator.controllers.proxy.context import Intervals, Ports, Surroundings
+from proxy_operator.controllers.proxy.inputs import ThreadFingerprints
+from proxy_operator.controllers.proxy.reconciler import ProxyReconciler
+from proxy_operator.controllers.proxy.watches import REFERENCE_INDEX, proxies_using, secrets_of
+from proxy_operator.discovery.model import DiscoverySettings
+from proxy_operator.discovery.service import DiscoveryService
+from proxy_operator.domain.proxy import ProviderName, Proxy
+from proxy_operator.domain.secret import Secret
+from proxy_operator.health.engine import HealthEngine, HealthSettings
+from proxy_operator.health.ports import Prober
+from proxy_operator.health.targets import TargetRules
+from proxy_operator.leasing.feed import CandidateFeed
+from proxy_operator.leasing.store import LeaseStore
+from proxy_operator.leasing.sweep import Sweeper
+from proxy_operator.provisioning.contract import Provider
+from proxy_operator.provisioning.credentials import SecretReader
+from proxy_operator.provisioning.errors import ProviderError
+from proxy_operator.provisioning.fence import Fence, FencedProvider, OpenFence
+from proxy_operator.provisioning.instrumented import InstrumentedProvider
+from proxy_operator.provisioning.registry import Registry
+from proxy_operator.provisioning.timed import TimedProvider
+from proxy_operator.runtime.clock import Clock
+from proxy_operator.runtime.controller import Controller
+from proxy_operator.runtime.informer import Informer
+from proxy_operator.runtime.manager import Manager, Runnable
+from proxy_operator.runtime.objects import ObjectClient
+from proxy_operator.runtime.source import Channel, enqueue_mapped, enqueue_own
+from proxy_operator.runtime.supervisor import Policy
+from proxy_operator.runtime.workqueue import WorkQueue
+from proxy_operator.runtime.write_through import WriteThrough
+
+_PROVIDER_CALL: Final = timedelta(seconds=30)
+_HTTP_GRACE: Final = timedelta(seconds=5)
+
+
+class EventSink(EventRecorder, Runnable, Protocol):
+    """Takes Events and writes them in the background."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Foundations:
+    """What a home brings."""
+
+    client: ObjectClient
+    events: EventSink
+    cluster_id: str
+    instances: Path
+    """Directory of local instances."""
+    clock: Clock
+    manager: Manager
+    prober: Prober
+    fence: Fence = field(default_factory=OpenFence)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fleet:
+    """Objects in memory and the loop that brings them about."""
+
+    proxies: Informer[Proxy]
+    secrets: Informer[Secret]
+    reader: SecretReader
+    providers: Registry
+    health: HealthEngine
+    metrics: MetricsRegistry
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A loop by its name, as the manager wants it."""
+
+    name: str
+    run: Callable[[], Coroutine[Any, Any, None]]
+
+
+def build_fleet(base: Foundations, settings: Settings, own_url: str | None) -> Fleet:
+    """Wire caches, providers, health engine and reconciler, and hand them to the manager.
+
+    `own_url` is the target that local proxies are probed against by default.
+    """
+    metrics = new_registry()
+    proxies = Informer(
+        base.client,
+        Proxy,
+        clock=base.clock,
+        namespace=settings.watch_namespace,
+        indexers={REFERENCE_INDEX: secrets_of},
+    )
+    secrets = Informer(base.client, Secret, clock=base.clock, namespace=settings.watch_namespace)
+    reader = SecretReader(secrets.store)
+    health = HealthEngine(
+        proxies.store,
+        base.prober,
+        reader,
+        base.clock,
+        ProbeRecorder(metrics),
+        HealthSettings(
+            workers=settings.health.probe_workers,
+            targets=TargetRules(health_url=settings.health.url, own_url=own_url),
+        ),
+    )
+    fleet = Fleet(
+        proxies=proxies,
+        secrets=secrets,
+        reader=reader,
+        providers=_providers(base, settings, metrics),
+        health=health,
+        metrics=metrics,
+    )
+    base.manager.add_cache(proxies)
+    base.manager.add_cache(secrets)
+    base.manager.add(base.events, elected=False)
+    _add_controller(base, settings, fleet)
+    base.manager.add(_Part("health", health.run), elected=True)
+    _add_gc(base, settings, fleet)
+    return fleet
+
+
+def _providers(base: Foundations, settings: Settings, metrics: MetricsRegistry) -> Registry:
+    recorder = ProviderRecorder(metrics)
+
+    def local() -> Provider:
+        return LocalProvider(
+            base.instances,
+            bind=settings.local.bind,
+            cluster_id=base.cluster_id,
+            clock=base.clock,
+        )
+
+    def decorate(name: str, provider: Provider) -> Provider:
+        # The fence is innermost: it must be the last thing before the call.
+        guarded = TimedProvider(FencedProvider(provider, base.fence), _PROVIDER_CALL)
+        return InstrumentedProvider(guarded, name, recorder, base.clock)
+
+    return Registry({ProviderName.LOCAL: local}, decorate)
+
+
+def _add_controller(base: Foundations, settings: Settings, fleet: Fleet) -> None:
+    pace = settings.reconcile
+    queue = WorkQueue("proxy", base.clock, recorder=QueueRecorder(fleet.metrics))
+    channel = Channel("health-events", queue)
+    fleet.health.subscribe(channel.offer)
+    enqueue_own(fleet.proxies.store, queue)
+    enqueue_mapped(
+        fleet.secrets.store, queue, lambda secret: proxies_using(fleet.proxies.store, secret)
+    )
+    ports = Ports(
+        proxies=fleet.proxies.store,
+        secrets=fleet.reader,
+        client=WriteThrough(base.client, {Proxy: fleet.proxies, Secret: fleet.secrets}),
+        providers=fleet.providers,
+        health=fleet.health,
+        events=base.events,
+        fingerprints=ThreadFingerprints(base.cluster_id),
+    )
+    intervals = Intervals(
+        provisioning_poll=pace.provisioning_poll,
+        deletion_poll=pace.deletion_poll,
+        drift_poll=pace.drift_poll,
+        quota_retry=pace.quota_retry,
+        requeue_now=pace.requeue_now,
+        appear_deadline=pace.appear_deadline,
+    )
+    controller = Controller(
+        ProxyReconciler(Surroundings(ports, base.clock, base.cluster_id, intervals)),
+        queue,
+        clock=base.clock,
+        recorder=ReconcileRecorder(fleet.metrics),
+        workers=pace.workers,
+        expected=(ProviderError,),
+    )
+    base.manager.add(channel, elected=True)
+    base.manager.add(controller, elected=True)
+
+
+def _add_gc(base: Foundations, settings: Settings, fleet: Fleet) -> None:
+    if settings.watch_namespace is not None and not settings.gc.allow_namespaced:
+        return
+    sweeper = OrphanSweeper(
+        base.client,
+        fleet.providers,
+        base.events,
+        base.clock,
+        SweepSettings(
+            cluster_id=base.cluster_id,
+            interval=settings.gc.interval,
+            min_age=settings.gc.min_age,
+            is_dry_run=settings.gc.dry_run,
+        ),
+    )
+    base.manager.add(_Part("orphan-gc", sweeper.run), elected=True)
+
+
+def build_discovery(
+    base: Foundations, settings: Settings, fleet: Fleet, tokens: TokenSource | None
+) -> HttpServer:
+    """Wire the lease store and the discovery API; no tokens is no authentication."""
+    discovery = settings.discovery
+    leases = LeaseStore(base.clock, discovery.cooldown_window)
+    fleet.proxies.store.add_handler(CandidateFeed(leases).handle)
+    FleetCollector(fleet.metrics, fleet.proxies.store.list, leases.total_leases)
+    LeaderRecorder(fleet.metrics).leads("proxy-operator", is_leading=True)
+    service = DiscoveryService(
+        fleet.proxies.store,
+        leases,
+        fleet.reader,
+        LeaseRecorder(fleet.metrics),
+        DiscoverySettings(max_ttl=discovery.max_lease_ttl),
+    )
+    guard: Guard = OpenGuard(discovery.bind) if tokens is None else BearerGuard(tokens)
+    base.manager.add(_Part("lease-sweep", Sweeper(leases).run), elected=False)
+    endpoint = discovery_endpoint(service, guard, lambda: base.manager.is_leader)
+    return _served(base, "discovery", discovery.bind, endpoint)
+
+
+def build_health_endpoint(base: Foundations, bind: Bind) -> HttpServer:
+    """Wire `/healthz` and `/readyz`."""
+
+    def unready() -> str | None:
+        return "; ".join(base.manager.unready_reasons()) or None
+
+    return _served(base, "health-probe", bind, health_endpoint({}, {"caches": unready}))
+
+
+def build_metrics_endpoint(base: Foundations, bind: Bind, fleet: Fleet) -> HttpServer:
+    """Wire `/metrics`."""
+    return _served(base, "metrics", bind, metrics_endpoint(lambda: render(fleet.metrics)))
+
+
+def _served(base: Foundations, name: str, bind: Bind, endpoint: Endpoint) -> HttpServer:
+    server = HttpServer(name, bind, endpoint, Limits(), _HTTP_GRACE)
+    base.manager.add(server, elected=False, policy=Policy.FATAL)
+    return server

@@ -14,6 +14,7 @@ from structlog.types import EventDict, Processor
 from proxy_operator.adapters.telemetry.redaction import redact_event
 
 LEVELS: Final = ("debug", "info", "warning", "error")
+FORMATS: Final = ("auto", "console", "json")
 
 _NOISY: Final = ("asyncio", "uvicorn.error", "uvicorn.access", "aiohttp.access")
 
@@ -22,17 +23,20 @@ class _Handler(logging.StreamHandler[TextIO]):
     """Ours, so that setting up twice replaces it and leaves other handlers alone."""
 
 
-def set_up_logging(level: str = "info", stream: TextIO | None = None) -> None:
-    """Send all records of at least `level` to the stream (stderr), in the form that suits it.
+def set_up_logging(level: str = "info", form: str = "auto", stream: TextIO | None = None) -> None:
+    """Send all records of at least `level` to the stream (stderr).
 
-    Libraries that are chatty at info speak from warning on, unless the level is debug. ValueError
-    when the level is not one of `LEVELS`.
+    The form `auto` is for people on a terminal, else JSON. Libraries that are chatty at info
+    speak from warning on, unless the level is debug. ValueError when level or form is unknown.
     """
+    if form not in FORMATS:
+        raise ValueError(f"log format {form!r} is unknown: use one of {', '.join(FORMATS)}")
     if level not in LEVELS:
         raise ValueError(f"log level {level!r} is unknown: use one of {', '.join(LEVELS)}")
     out = sys.stderr if stream is None else stream
     handler = _Handler(out)
-    handler.setFormatter(_formatter(is_terminal=out.isatty()))
+    is_console = form == "console" or (form == "auto" and out.isatty())
+    handler.setFormatter(_formatter(is_terminal=is_console))
     root = logging.getLogger()
     for old in [h for h in root.handlers if isinstance(h, _Handler)]:
         root.removeHandler(old)

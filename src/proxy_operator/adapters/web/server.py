@@ -18,7 +18,7 @@ from uvicorn.config import Config
 from uvicorn.server import ServerState
 
 from proxy_operator.adapters.web.asgi import Application
-from proxy_operator.adapters.web.bind import Bind
+from proxy_operator.adapters.web.bind import Bind, BindError
 from proxy_operator.adapters.web.exchange import Endpoint
 from proxy_operator.adapters.web.limits import Limits
 from proxy_operator.adapters.web.protocol import BoundedProtocol
@@ -27,10 +27,6 @@ logger = logging.getLogger(__name__)
 
 _BACKLOG: Final = 512
 _LONGEST_TICK: Final = 1.0
-
-
-class BindError(Exception):
-    """The address cannot be listened on: say this sentence and exit."""
 
 
 class HttpServer:
@@ -53,16 +49,31 @@ class HttpServer:
 
     @property
     def bound_port(self) -> int:
-        """The port in use, once started; RuntimeError before."""
+        """The port in use, once listening; RuntimeError before."""
         if self._socket is None:
             raise RuntimeError(f"{self.name} is not started")
         port: int = self._socket.getsockname()[1]
         return port
 
-    async def start(self) -> None:
-        """Bind and serve. BindError says why the address cannot be had."""
-        loop = asyncio.get_running_loop()
+    @property
+    def bind(self) -> Bind:
+        """The address that was asked for."""
+        return self._bind
+
+    async def listen(self) -> None:
+        """Take the address; clients wait until `start`. BindError says why it cannot be had."""
         self._socket = await _listen(self.name, self._bind)
+
+    def close(self) -> None:
+        """Give the address back when nothing was served; harmless otherwise."""
+        if self._socket is not None and self._server is None:
+            self._socket.close()
+
+    async def start(self) -> None:
+        """Listen, unless that was done, and serve. BindError."""
+        if self._socket is None:
+            await self.listen()
+        loop = asyncio.get_running_loop()
         config = _uvicorn_config(self._app, self._limits)
         self._server = await loop.create_server(
             lambda: BoundedProtocol(config, self._state, self._limits, self._closed),

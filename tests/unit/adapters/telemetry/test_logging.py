@@ -34,7 +34,7 @@ def logged(stream: io.StringIO) -> list[dict[str, object]]:
 
 def test_a_record_is_one_json_line_with_its_fields():
     stream = io.StringIO()
-    set_up_logging("info", stream)
+    set_up_logging("info", stream=stream)
     logger.info("granted %s of %d", "one", 2, extra={"proxy": "default/p1", "seconds": 1.5})
     (line,) = logged(stream)
     assert list(line)[:4] == ["time", "level", "logger", "message"]
@@ -50,7 +50,7 @@ def test_a_record_is_one_json_line_with_its_fields():
 
 def test_a_terminal_gets_text_without_our_logger_names():
     stream = Terminal()
-    set_up_logging("info", stream)
+    set_up_logging("info", stream=stream)
     logger.warning("low on proxies", extra={"left": 3})
     text = stream.getvalue()
     assert "low on proxies" in text
@@ -63,7 +63,7 @@ def test_a_terminal_gets_text_without_our_logger_names():
 @pytest.mark.parametrize("stream_type", [io.StringIO, Terminal])
 def test_no_secret_comes_out_of_message_fields_or_traceback(stream_type):
     stream = stream_type()
-    set_up_logging("debug", stream)
+    set_up_logging("debug", stream=stream)
     password = "pw" + "-s3cret"
     try:
         int(f"http://u:{password}@h:1")
@@ -81,7 +81,7 @@ def test_no_secret_comes_out_of_message_fields_or_traceback(stream_type):
 
 def test_levels_filter_and_chatty_libraries_are_held_back():
     stream = io.StringIO()
-    set_up_logging("info", stream)
+    set_up_logging("info", stream=stream)
     logger.debug("hidden")
     logging.getLogger("uvicorn.access").info("hidden")
     logging.getLogger("uvicorn.error").error("shown")
@@ -91,7 +91,7 @@ def test_levels_filter_and_chatty_libraries_are_held_back():
 
 def test_debug_shows_everything():
     stream = io.StringIO()
-    set_up_logging("debug", stream)
+    set_up_logging("debug", stream=stream)
     logging.getLogger("uvicorn.access").info("shown")
     logger.debug("shown")
     assert len(logged(stream)) == 2
@@ -99,8 +99,8 @@ def test_debug_shows_everything():
 
 def test_setting_up_twice_leaves_one_handler():
     first, second = io.StringIO(), io.StringIO()
-    set_up_logging("info", first)
-    set_up_logging("info", second)
+    set_up_logging("info", stream=first)
+    set_up_logging("info", stream=second)
     logger.info("once")
     assert not first.getvalue()
     assert len(logged(second)) == 1
@@ -113,7 +113,7 @@ def test_an_unknown_level_is_refused_in_one_sentence():
 
 def test_values_json_does_not_know_and_warnings_are_logged():
     stream = io.StringIO()
-    set_up_logging("info", stream)
+    set_up_logging("info", stream=stream)
     logger.info("odd", extra={"thing": {1}, "key": object})
     with warnings.catch_warnings():
         warnings.simplefilter("always")
