@@ -24,12 +24,13 @@ def is_alive(pid: int) -> bool:
 
 
 def end_all(root: Path) -> None:
-    """Kill every process recorded below root that is still the one that was recorded."""
-    for path in root.glob(f"*/{layout.PROCESS}"):
-        process = json.loads(path.read_text())
-        if layout.start_of(process["pid"]) == process["start"]:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process["pid"], signal.SIGKILL)
+    """Kill every launcher of an instance below root, whatever its files say by now."""
+    mark = f"{root}/".encode()
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            arguments = path.read_bytes().split(b"\0")
+            if len(arguments) > 4 and arguments[4].startswith(mark):
+                os.kill(int(path.parent.name), signal.SIGKILL)
 
 
 def names_in(directory: Path) -> list[str]:
