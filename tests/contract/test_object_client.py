@@ -12,14 +12,8 @@ from proxy_operator.domain.proxy import Proxy
 from proxy_operator.runtime.clock import LoopClock, SystemClock
 from proxy_operator.runtime.objects import MetadataPatch, ObjectClient, ObjectKey, Preconditions
 from proxy_operator.testing.fake_objects import FakeObjectClient
+from proxy_operator.testing.object_client_contract import ObjectClientContract, a_proxy
 from tests.builders import EPOCH
-
-pytest.register_assert_rewrite("proxy_operator.testing.object_client_contract")
-
-from proxy_operator.testing.object_client_contract import (  # noqa: E402 - after the registration
-    ObjectClientContract,
-    a_proxy,
-)
 
 HISTORY = 40
 

@@ -51,6 +51,7 @@ class Database:
         self._pending: deque[_Pending] = deque()
         self._in_flight: asyncio.Future[Any] | None = None
         self._listeners: list[Listener] = []
+        self._is_open = False
 
     def add_listener(self, listener: Listener) -> None:
         """Call `listener` on the loop with the changes of every commit, before the answers."""
@@ -66,14 +67,25 @@ class Database:
         With `create` a missing store is made; an older one is never upgraded here.
         """
         await self._in_writer(lambda: self._open(create=create))
+        self._is_open = True
 
     async def close(self) -> None:
         """Finish the writes under way and close the file."""
         while self._in_flight is not None:
             await asyncio.wait({self._in_flight})
+        self._is_open = False
+        if self._tail is not None:
+            self._tail.close()
+            self._tail = None
         await self._in_writer(self._close)
         self._writing.shutdown()
         self._reading.shutdown()
+
+    async def cluster_id(self) -> str:
+        """Return the UUID that was drawn when the store was made, and tells its instances apart."""
+        query = "SELECT cluster_id FROM store"
+        (found,) = await self.read(lambda c: c.execute(query).fetchone())
+        return str(found)
 
     async def read(self, query: Query[R]) -> R:
         """Run a query in a thread, at one version of the data. UnavailableError."""
@@ -97,7 +109,7 @@ class Database:
         What the operation raises is raised here, and nothing of it was written. UnavailableError:
         nothing was written either. A cancelled caller does not take its operation back.
         """
-        if self._writer is None:
+        if not self._is_open:
             raise UnavailableError("the store is not open")
         answer: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         self._pending.append(_Pending(operation, answer))
@@ -202,7 +214,7 @@ class Database:
             self._readers.put(connection)
 
     async def _in_reader(self, call: Callable[[], R]) -> R:
-        if self._writer is None:
+        if not self._is_open:
             raise UnavailableError("the store is not open")
         try:
             return await asyncio.get_running_loop().run_in_executor(self._reading, call)
@@ -212,8 +224,13 @@ class Database:
     async def _in_writer(self, call: Callable[[], R]) -> R:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._writing, call)
-        except (sqlite3.Error, OSError) as err:
+        except (sqlite3.OperationalError, OSError) as err:
             raise DataDirError(f"store {self.path} cannot be opened: {err}") from err
+        except sqlite3.Error as err:
+            raise DataDirError(
+                f"{self.path} is not a store of proxy-operator ({err}): restore it from a backup,"
+                " or choose another --data-dir"
+            ) from err
 
 
 def _opened(connection: sqlite3.Connection | None) -> sqlite3.Connection:

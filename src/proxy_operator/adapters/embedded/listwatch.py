@@ -43,31 +43,32 @@ class ChangeFeed:
     ) -> AsyncGenerator[WatchEvent[Any], None]:
         """Yield what the selector sees of every change after that version. ExpiredError."""
         watcher = _Watcher(selector, _parse(resource_version))
+        has_joined = False
         try:
-            async for event in self._join(watcher):
-                yield event
             while True:
                 for event in watcher.take():
                     yield event
-                await self._advance(watcher)
+                if has_joined:
+                    await self._advance(watcher)
+                else:
+                    has_joined = await self._join(watcher)
         finally:
             self._watchers.discard(watcher)
 
-    async def _join(self, watcher: "_Watcher") -> AsyncGenerator[WatchEvent[Any], None]:
+    async def _join(self, watcher: "_Watcher") -> bool:
+        """Read on in the history; True when the watcher has come to where the feed stands."""
         kind = kind_of(watcher.selector.kind)
-        while True:
-            query = functools.partial(read_history, after=watcher.position, kind=kind)
-            stretch = await self._database.read(query)
-            watcher.offer(stretch.changes, stretch.reached)
-            if stretch.is_complete and (not self._watchers or self._position <= stretch.reached):
-                break
-            for event in watcher.take():
-                yield event
-        # No await between that reading and this: a change is in it, or the feed brings it.
+        query = functools.partial(read_history, after=watcher.position, kind=kind)
+        stretch = await self._database.read(query)
+        watcher.offer(stretch.changes, stretch.reached)
+        # No await from here on: a change is in what was read, or the feed brings it.
+        if not stretch.is_complete or (self._watchers and self._position > stretch.reached):
+            return False
         if not self._watchers:
             self._position = watcher.position
             self._is_behind = True
         self._watchers.add(watcher)
+        return True
 
     async def _advance(self, watcher: "_Watcher") -> None:
         """Return when there is something for the watcher, or may be."""
@@ -93,11 +94,11 @@ class ChangeFeed:
                 return
 
     def _hand_over(self) -> None:
-        """Let another watcher poll: the consumer of this one may never come back."""
-        before, self._poller = self._poller, None
-        other = next((w for w in self._watchers if w is not before), None)
-        if other is not None:
-            other.woken.set()
+        # All are asked to poll instead: the consumer of this watcher, or of any other one, may
+        # have its hands full and not come back for long.
+        self._poller = None
+        for watcher in self._watchers:
+            watcher.woken.set()
 
     def _committed(self, changes: Sequence[Change]) -> None:
         if changes[0].resource_version > self._position + 1:
@@ -108,8 +109,11 @@ class ChangeFeed:
             self._tell(changes, changes[-1].resource_version)
 
     def _tell(self, changes: Sequence[Change], reached: int) -> None:
-        for watcher in self._watchers:
+        for watcher in [*self._watchers]:
             watcher.offer(changes, reached)
+            if watcher.backlog > _BACKLOG_LIMIT:
+                self._watchers.discard(watcher)
+                watcher.fail(ExpiredError("the watcher does not keep up: list again"))
         self._position = max(self._position, reached)
 
     async def _catch_up(self) -> None:
@@ -147,6 +151,11 @@ class _Watcher:
         self._told = position
         self._error: ExpiredError | None = None
 
+    @property
+    def backlog(self) -> int:
+        """Events not yet taken."""
+        return len(self._events)
+
     def offer(self, changes: Sequence[Change], reached: int) -> None:
         """Take over the changes that are new to this watcher."""
         for change in changes:
@@ -158,8 +167,6 @@ class _Watcher:
         if self.position - self._told >= _BOOKMARK_AFTER:
             bookmark = WatchEvent(WatchEventType.BOOKMARK, None, str(self.position))
             self._put(bookmark, self.position)
-        if len(self._events) > _BACKLOG_LIMIT:
-            self.fail(ExpiredError("the watcher does not keep up: list again"))
 
     def take(self) -> Iterable[WatchEvent[Any]]:
         """Yield what waits; then raise what ended the watch, if anything did."""

@@ -88,17 +88,9 @@ def is_current(connection: sqlite3.Connection) -> bool:
 
 
 def _version(connection: sqlite3.Connection, path: Path) -> int:
-    try:
-        (mark,) = connection.execute("PRAGMA application_id").fetchone()
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    except sqlite3.OperationalError:
-        raise
-    except sqlite3.DatabaseError as err:
-        raise DataDirError(
-            f"{path} is not a store of proxy-operator ({err}): restore it from a backup, or"
-            " choose another --data-dir"
-        ) from err
+    (mark,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if mark != APPLICATION_ID and tables:
         raise DataDirError(f"{path} is another program's database: choose another --data-dir")
     if version > len(MIGRATIONS):

@@ -4,7 +4,8 @@ Resource versions have no gaps: each is the number of exactly one row of the his
 """
 
 import sqlite3
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 R = TypeVar("R")
+_server_owned: Final = itemgetter("uid", "resourceVersion")
 
 
 class Outcome(NamedTuple, Generic[R]):
@@ -142,6 +144,7 @@ def _admitted(kind: Kind[T], target: Target, text: str) -> T:
 def _read(text: str, kind: Kind[Any], key: ObjectKey) -> Document:
     try:
         document: Document = msgspec.json.decode(text, type=dict[str, Any])
-    except msgspec.MsgspecError as err:
+        _server_owned(document["metadata"])
+    except (msgspec.MsgspecError, KeyError, TypeError) as err:
         raise UnavailableError(f"the stored {kind.kind} {key} cannot be read: {err}") from err
     return document
