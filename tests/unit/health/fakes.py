@@ -36,7 +36,7 @@ class FakeProber:
         self.sent: list[Sent] = []
         self.in_flight: defaultdict[str, int] = defaultdict(int)
         self.most_in_flight: defaultdict[str, int] = defaultdict(int)
-        self.most_at_once = 0
+        self.at_once = self.most_at_once = 0
         self.keeps_deadline = True
 
     async def probe(self, request: ProbeRequest) -> ProbeOutcome:
@@ -44,11 +44,13 @@ class FakeProber:
         self.sent.append(Sent(asyncio.get_running_loop().time(), request))
         self.in_flight[host] += 1
         self.most_in_flight[host] = max(self.most_in_flight[host], self.in_flight[host])
-        self.most_at_once = max(self.most_at_once, sum(self.in_flight.values()))
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
         try:
             return await self._answer(request)
         finally:
             self.in_flight[host] -= 1
+            self.at_once -= 1
 
     async def _answer(self, request: ProbeRequest) -> ProbeOutcome:
         answer = self.answers.get(request.host, ok())

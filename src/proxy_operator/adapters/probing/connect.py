@@ -1,0 +1,146 @@
+"""From a host name or address to a connected socket.
+
+A peer with several addresses is tried as RFC 8305 has it: the next one starts when the one before
+failed or is slow, and the first to connect wins.
+"""
+
+import asyncio
+import ipaddress
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from proxy_operator.adapters.probing.fault import FailedProbeError, connect_fault, is_local
+from proxy_operator.domain.health import ProbeError
+
+STAGGER: Final = 0.25
+"""Seconds before the next address is tried beside a slow one (RFC 8305 section 5)."""
+MOST_ADDRESSES: Final = 6
+
+
+class Address(NamedTuple):
+    """Where to connect to."""
+
+    family: int
+    sockaddr: tuple[Any, ...]
+
+
+class Resolver:
+    """Looks host names up with the system's resolver.
+
+    In threads of its own: a name server that does not answer must not hold up the rest of the
+    process, and a literal address needs no thread at all.
+    """
+
+    def __init__(self, threads: int = 16) -> None:
+        self._executor = ThreadPoolExecutor(threads, thread_name_prefix="probe-dns")
+
+    def close(self) -> None:
+        """Let the threads end."""
+        self._executor.shutdown(wait=False, cancel_futures=True)
+
+    async def resolve(self, host: str, port: int) -> list[Address]:
+        """Return the addresses, best first, at least one. FailedProbeError of class dns."""
+        if is_literal(host):
+            # Not a look-up: it only reads the literal, and its zone if it has one.
+            return _look_up(host, port, socket.AI_NUMERICHOST)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._executor, _look_up, host, port, 0)
+
+
+def _look_up(host: str, port: int, flags: int) -> list[Address]:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
+    except (OSError, UnicodeError) as err:
+        reason = (getattr(err, "strerror", None) or "not a valid name").lower()
+        raise FailedProbeError(
+            ProbeError.DNS, f"the proxy's name was not resolved: {reason}"
+        ) from err
+    addresses = [Address(family, sockaddr) for family, _, _, _, sockaddr in found]
+    return list(dict.fromkeys(addresses))[:MOST_ADDRESSES]
+
+
+@lru_cache(maxsize=16384)
+def is_literal(host: str) -> bool:
+    """Tell whether a host is an IPv4 or IPv6 address (without brackets), not a name."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+async def connect(addresses: list[Address]) -> socket.socket:
+    """Return a connected non-blocking socket; the caller closes it.
+
+    FailedProbeError of the address that failed last. OSError when this machine cannot connect to
+    anything.
+    """
+    try:
+        if len(addresses) == 1:
+            return await _connect_one(addresses[0])
+        return await _race(addresses)
+    except OSError as err:
+        if is_local(err):
+            raise
+        raise connect_fault(err) from err
+
+
+async def _connect_one(address: Address) -> socket.socket:
+    sock = socket.socket(address.family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    try:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        await asyncio.get_running_loop().sock_connect(sock, address.sockaddr)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+async def _race(addresses: list[Address]) -> socket.socket:
+    winners: list[socket.socket] = []
+    errors: list[OSError] = []
+    settled = asyncio.Event()
+
+    async def attempt(address: Address) -> None:
+        try:
+            winners.append(await _connect_one(address))
+        except OSError as err:
+            errors.append(err)
+        settled.set()
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks: list[asyncio.Task[None]] = []
+            for address in addresses:
+                settled.clear()
+                tasks.append(group.create_task(attempt(address)))
+                await _wait(settled, STAGGER)
+                if winners:
+                    break
+            while not winners and len(errors) < len(addresses):
+                settled.clear()
+                await settled.wait()
+            for task in tasks:
+                task.cancel()
+    except BaseException:
+        _close(winners)
+        raise
+    _close(winners[1:])
+    if not winners:
+        raise errors[-1]
+    return winners[0]
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        return
+
+
+def _close(sockets: list[socket.socket]) -> None:
+    for sock in sockets:
+        sock.close()
