@@ -3,6 +3,8 @@
 from typing import Protocol
 
 from proxy_operator.domain.lease import Candidate
+from proxy_operator.domain.proxy import Proxy
+from proxy_operator.domain.secret import Credentials
 
 
 class CandidateSink(Protocol):
@@ -13,3 +15,13 @@ class CandidateSink(Protocol):
 
     def remove(self, uid: str) -> None:
         """Let a candidate go, with its leases and cooldowns; unknown ones are ignored."""
+
+
+class CredentialsReader(Protocol):
+    """Finds what a proxy asks of its clients."""
+
+    def credentials_for(self, proxy: Proxy) -> Credentials | None:
+        """Return credentials, or None when the proxy needs none.
+
+        ValueError says why they are missing or unusable: such a proxy is not offered.
+        """

@@ -56,6 +56,11 @@ def openapi_json() -> bytes:
     return msgspec.json.format(msgspec.json.encode(openapi_document()), indent=2) + b"\n"
 
 
+def render() -> str:
+    """Return the document as text, for the committed copy."""
+    return openapi_json().decode()
+
+
 def _schemas(routes: list[Route]) -> tuple[dict[type, Any], dict[str, Any]]:
     types: list[type] = [ERROR_BODY]
     for route in routes:

@@ -88,9 +88,11 @@ class ErrorBody(msgspec.Struct, kw_only=True, frozen=True):
     message: Annotated[str, Meta(description="One sentence for people.")]
 
 
-class NoMatchBody(ErrorBody, frozen=True, rename="camel"):
+class NoMatchBody(msgspec.Struct, kw_only=True, frozen=True, rename="camel"):
     """Why there was no proxy. Each match counts once, in the order of the fields."""
 
+    error: Annotated[str, Meta(description="Always no_match.")]
+    message: str
     considered: Annotated[int, Meta(description="Proxies that match selector and namespace.")]
     unhealthy: int
     at_capacity: Annotated[int, Meta(description="As many leases as maxLeases; drained ones too.")]

@@ -72,7 +72,7 @@ class HttpServer:
     async def start(self) -> None:
         """Listen, unless that was done, and serve. BindError."""
         if self._socket is None:
-            await self.listen()
+            self._socket = await _listen(self.name, self._bind)
         loop = asyncio.get_running_loop()
         config = _uvicorn_config(self._app, self._limits)
         self._server = await loop.create_server(
@@ -104,7 +104,7 @@ class HttpServer:
             await self._drained()
         if self._tick is not None:
             self._tick.cancel()
-        self._server = None
+        self._server = self._socket = None
 
     async def run(self) -> None:
         """Serve until cancelled, then stop within the grace."""
@@ -114,6 +114,10 @@ class HttpServer:
             await asyncio.get_running_loop().create_future()
         finally:
             await self.stop(self._grace)
+
+    async def drain(self, within: timedelta) -> None:
+        """Finish what is under way; `run` has nothing left to do afterwards."""
+        await self.stop(within)
 
     def _connections(self) -> list[BoundedProtocol]:
         return cast("list[BoundedProtocol]", [*self._state.connections])

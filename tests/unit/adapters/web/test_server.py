@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from proxy_operator.adapters.web.bind import Bind
+from proxy_operator.adapters.web.bind import Bind, BindError
 from proxy_operator.adapters.web.exchange import Headers, Response, json_answer
 from proxy_operator.adapters.web.limits import Limits
-from proxy_operator.adapters.web.server import BindError, HttpServer
+from proxy_operator.adapters.web.server import HttpServer
 from tests.unit.adapters.web.harness import LOOPBACK, connected, request, serving
 
 GRACE = timedelta(seconds=5)
@@ -83,6 +83,35 @@ async def test_a_cancelled_run_stops_gracefully_and_leaves_signals_alone():
             await asyncio.sleep(0.05)
             assert (await client.ask(b"2")).body == b"2"
     assert running.cancelled()
+
+
+async def test_a_drained_server_can_be_started_again():
+    server = a_server()
+    await server.start()
+    await server.drain(GRACE)
+    await server.start()
+    async with connected(server) as client:
+        assert (await client.ask(request())).status == 200
+    await server.drain(GRACE)
+
+
+async def test_clients_that_come_before_the_start_are_served_after_it():
+    server = a_server()
+    await server.listen()
+    async with connected(server) as client:
+        client.send(request())
+        await server.start()
+        assert (await client.read()).status == 200
+        await server.stop(GRACE)
+
+
+async def test_an_address_taken_but_never_served_is_given_back():
+    server = a_server()
+    await server.listen()
+    port = server.bound_port
+    server.close()
+    with socket.create_server(("127.0.0.1", port)):
+        pass
 
 
 async def test_a_taken_port_is_one_clear_sentence():
