@@ -173,6 +173,12 @@ class LeaseStoreMachine(RuleBasedStateMachine):
     def change_cap(self, n, cap):
         self.change(n, max_leases=cap)
 
+    @rule(cap=st.sampled_from((None, 0, 1, 2)), selector=selectors, wanted=targets)
+    def change_all_caps(self, cap, selector, wanted):
+        for n in range(20):
+            self.change(n, max_leases=cap)
+        self.compare(selector, None, wanted, timedelta(seconds=5))
+
     @rule(n=uids, variant=st.integers(0, 2))
     def change_attributes(self, n, variant):
         self.change(n, attributes=attributes(n, variant))
@@ -214,6 +220,7 @@ class LeaseStoreMachine(RuleBasedStateMachine):
 def test_decides_as_a_plain_scan(few, monkeypatch):
     """With `few` small, rankings for single targets are built in fleets of any size."""
     monkeypatch.setattr(group, "_FEW", few)
+    monkeypatch.setattr(group, "_SPARE", few)
     run_state_machine_as_test(
         LeaseStoreMachine,
         settings=settings(

@@ -5,7 +5,7 @@ that rises, or vanishes, costs nothing until its entry surfaces; a key that fall
 be announced by `lower` at once.
 """
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Generator, Hashable, Iterable
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import Any, Final, Generic, TypeVar
 
@@ -47,11 +47,14 @@ class Frontier(Generic[M]):
             return
         self._held[member] = key
         heappush(self._heap, key)
-        self._trim()
+        if len(self._heap) > 2 * len(self._held) + _SLACK:
+            self._trim()
 
     def discard(self, member: M) -> None:
         """Forget a member."""
-        if self._held.pop(member, None) is not None:
+        if self._held.pop(member, None) is not None and (
+            len(self._heap) > 2 * len(self._held) + _SLACK
+        ):
             self._trim()
 
     def first(self) -> Key | None:
@@ -74,29 +77,45 @@ class Frontier(Generic[M]):
                 heapreplace(heap, current)
         return None
 
-    def search(self, bound: Callable[[M], Key | None], limit: int) -> tuple[bool, Key | None]:
-        """Find the smallest key under another `bound`, which never gives less than the own one.
-
-        Looks at no more than `limit` members: (False, None) when that did not settle it.
-        """
+    def walk(self) -> Generator[Key, None, None]:
+        """Yield the current keys, smallest first. No key may change before it is closed."""
         aside: list[Key] = []
-        found: Key | None = None
-        is_settled = False
-        while len(aside) <= limit:
-            key = self.first()
-            if key is None or (found is not None and found <= key):
-                is_settled = True
-                break
-            aside.append(heappop(self._heap))
-            other = bound(key[self._owner])
-            if other is not None and (found is None or other < found):
-                found = other
-        for key in aside:
-            heappush(self._heap, key)
-        return (True, found) if is_settled else (False, None)
+        try:
+            while (key := self.first()) is not None:
+                heappop(self._heap)
+                if not aside or key is not aside[-1]:
+                    aside.append(key)
+                    yield key
+        finally:
+            for key in aside:
+                heappush(self._heap, key)
 
     def _trim(self) -> None:
-        """Drop superseded entries once they outnumber the live ones: amortised O(1)."""
-        if len(self._heap) > 2 * len(self._held) + _SLACK:
-            self._heap = [*self._held.values()]
-            heapify(self._heap)
+        """Drop superseded entries, now that they outnumber the live ones: amortised O(1)."""
+        self._heap = [*self._held.values()]
+        heapify(self._heap)
+
+
+class Lane(Frontier[M]):
+    """A frontier over the members whose key lies before a horizon; None is no horizon."""
+
+    __slots__ = ("horizon",)
+
+    def __init__(
+        self,
+        owner: int,
+        bound: Callable[[M], Key | None],
+        members: Iterable[M],
+        horizon: Key | None,
+    ) -> None:
+        def nearby(member: M) -> Key | None:
+            key = bound(member)
+            return key if key is not None and (horizon is None or key < horizon) else None
+
+        self.horizon = horizon
+        super().__init__(owner, nearby, members)
+
+    def lower(self, member: M, key: Key) -> None:
+        """Announce that the member's key may now be as small as `key`."""
+        if self.horizon is None or key < self.horizon:
+            super().lower(member, key)

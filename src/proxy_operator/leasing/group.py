@@ -4,24 +4,29 @@ The rule: whatever makes a record leasable sooner or better goes through `Shape.
 announces it to every ranking that may hold the record; what makes it worse needs no announcement.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
+from contextlib import closing
 from enum import IntEnum
 from functools import partial
 from math import inf
+from operator import methodcaller
 from typing import Final, Generic, Protocol, TypeVar
 
 from proxy_operator.domain.lease import Candidate, Lease
-from proxy_operator.leasing.frontier import Frontier, Key
+from proxy_operator.leasing.frontier import Frontier, Key, Lane
 from proxy_operator.leasing.recent import Recent
 
 EVERYBODY: Final = ""
 """The target of a cooldown that blocks a proxy whatever the client wants to fetch."""
 
-_FEW: Final = 8
-"""So many members are looked at one by one before a ranking is built for a target."""
+_FEW: Final = 2
+"""So many members are looked at one by one before a lane is made for a target."""
+
+_SPARE: Final = 64
+"""A lane reaches so many members further than is needed at once."""
 
 _MOST_LANES: Final = 128
-"""Rankings for targets that a group keeps at once: each is told of every release."""
+"""Lanes that a group keeps at once: each is told of every release."""
 
 
 class State(IntEnum):
@@ -118,18 +123,15 @@ class Record:
             return None
         return self.key
 
-    def due(self, target: str) -> Key | None:
-        """Return (moment, ...) at which what blocks it ends, None when nothing due blocks it."""
-        if self.state is State.UNHEALTHY or self.candidate.max_leases == 0:
+    def due(self) -> Key | None:
+        """Return (moment, ...) at which its first lease ends, when its leases are in the way."""
+        if self.state is not State.AT_CAPACITY or not self.candidate.max_leases:
             return None
-        if self.state is State.AT_CAPACITY:
-            return (self.first_expiry(), self.serial, self, self.shape)
-        ends = [self.cooling[t] for t in {EVERYBODY, target} if t in self.cooling]
-        return (max(ends), self.serial, self, self.shape) if ends else None
+        return (self.first_expiry(), self.serial, self, self.shape)
 
-    def earliest_due(self) -> float:
-        """Return a moment not after `due` for any target; infinite when there is none."""
-        return min(self.soonest, *self.cooling.values()) if self.cooling else self.soonest
+    def cooled_until(self, target: str) -> float:
+        """Return when the last cooldown that blocks it for `target` ends."""
+        return max(self.cooling.get(EVERYBODY, 0.0), self.cooling.get(target, 0.0))
 
 
 class Ranked(Hashable, Protocol):
@@ -138,15 +140,19 @@ class Ranked(Hashable, Protocol):
     def best(self, target: str) -> Key | None:
         """Return the smallest key that can be leased for `target`."""
 
-    def due(self, target: str) -> Key | None:
-        """Return the smallest (moment, ...) at which something blocked comes back."""
+    def due(self) -> Key | None:
+        """Return the smallest (moment, ...) at which a lease ends that is in the way."""
 
 
 M = TypeVar("M", bound=Ranked)
 
 
 class Group(Generic[M]):
-    """Members ranked, and counted. Rankings for single targets are made when they pay."""
+    """Members ranked, and counted.
+
+    One ranking serves all targets. A target that has its favourites in cooldown gets a lane: its
+    own ranking of as many members as it has use for, made by walking past those in cooldown.
+    """
 
     def __init__(self, owner: int, recent: Recent, members: Iterable[M] = ()) -> None:
         self._owner = owner
@@ -155,29 +161,28 @@ class Group(Generic[M]):
         self.considered = 0
         self.unhealthy = 0
         self.at_capacity = 0
-        self._base: Frontier[M] = Frontier(owner, partial(_best_of, EVERYBODY), self.members)
-        self._lanes: dict[str, Frontier[M]] = {}
-        self._dues: dict[str, Frontier[M]] = {}
+        self._base: Frontier[M] = Frontier(owner, methodcaller("best", EVERYBODY), self.members)
+        self._due: Frontier[M] = Frontier(owner, methodcaller("due"), self.members)
+        self._lanes: dict[str, Lane[M]] = {}
 
     def best(self, target: str) -> Key | None:
         """Return the smallest key that can be leased for `target`."""
-        if target in self._lanes:
-            return self._lane(self._lanes, _best_of, target).first()
+        lane = self._lanes.get(target) if self._lanes else None
+        if lane is not None:
+            key = lane.first()
+            if key is None and lane.horizon is not None:
+                return self._walk(target)
+            self._touch(target, lane)
+            return key
         key = self._base.first()
         if key is None or target == EVERYBODY:
             return key
         member: M = key[self._owner]
-        if member.best(target) is key:
-            return key
-        is_settled, found = self._base.search(partial(_best_of, target), _FEW)
-        return found if is_settled else self._lane(self._lanes, _best_of, target).first()
+        return key if member.best(target) is key else self._walk(target)
 
-    def due(self, target: str) -> Key | None:
-        """Return the smallest (moment, ...) at which something blocked comes back."""
-        if len(self.members) > _FEW:
-            return self._lane(self._dues, _due_of, target).first()
-        dues = [due for member in self.members if (due := member.due(target)) is not None]
-        return min(dues, default=None)
+    def due(self) -> Key | None:
+        """Return the smallest (moment, ...) at which a lease ends that is in the way."""
+        return self._due.first()
 
     def lower(self, member: M, key: Key) -> None:
         """Announce that the member may now be as good as `key`."""
@@ -186,9 +191,8 @@ class Group(Generic[M]):
             lane.lower(member, key)
 
     def lower_due(self, member: M, key: Key) -> None:
-        """Announce that the member may be due back as soon as `key`."""
-        for lane in self._dues.values():
-            lane.lower(member, key)
+        """Announce that a lease in the way of the member may end as soon as `key`."""
+        self._due.lower(member, key)
 
     def count(self, considered: int, unhealthy: int, at_capacity: int) -> None:
         """Add to the counts."""
@@ -199,40 +203,53 @@ class Group(Generic[M]):
     def forget(self, member: M) -> None:
         """Let a member go."""
         self.members.discard(member)
-        for lane in (self._base, *self._lanes.values(), *self._dues.values()):
-            lane.discard(member)
+        for ranking in (self._base, self._due, *self._lanes.values()):
+            ranking.discard(member)
 
     def drop_lanes(self) -> None:
-        """Give up the rankings made for targets."""
-        for lanes in (self._lanes, self._dues):
-            for target in [*lanes]:
-                self._recent.drop((id(lanes), target))
+        """Give up all lanes."""
+        for target in [*self._lanes]:
+            self._recent.drop((id(self._lanes), target))
 
-    def _lane(self, lanes: dict[str, Frontier[M]], bound: "_BoundFor", target: str) -> Frontier[M]:
-        """Return the ranking for a target, made now if need be, as the one used last."""
-        lane = lanes.pop(target, None)
-        if lane is not None:
-            lanes[target] = lane
-            self._recent.touch((id(lanes), target))
-            return lane
-        lane = lanes[target] = Frontier(self._owner, partial(bound, target), self.members)
-        self._recent.add(
-            (id(lanes), target), len(self.members), partial(lanes.pop, target), tag=target
-        )
+    def _walk(self, target: str) -> Key | None:
+        """Look past the members in cooldown; keep a lane when there were many of them.
+
+        The lane reaches past as many members that are free as were not, so that walking costs no
+        more than the changes that will use the lane up.
+        """
+        self._recent.drop((id(self._lanes), target))
+        found: Key | None = None
+        free: list[M] = []
+        passed = 0
+        with closing(self._base.walk()) as keys:
+            for key in keys:
+                if found is not None and found <= key:
+                    if passed + len(free) <= _FEW:
+                        return found
+                    if len(free) > max(_SPARE, passed):
+                        self._keep(target, free, key)
+                        return found
+                member: M = key[self._owner]
+                current = member.best(target)
+                if current is not None:
+                    free.append(member)
+                    found = current if found is None else min(found, current)
+                passed += current is not key
+        if passed > _FEW:
+            self._keep(target, free, None)
+        return found
+
+    def _keep(self, target: str, members: Iterable[M], horizon: Key | None) -> None:
+        lanes = self._lanes
+        lane = lanes[target] = Lane(self._owner, methodcaller("best", target), members, horizon)
+        self._recent.add((id(lanes), target), len(lane), partial(lanes.pop, target), tag=target)
         if len(lanes) > _MOST_LANES:
             self._recent.drop((id(lanes), next(iter(lanes))))
-        return lane
 
-
-_BoundFor = Callable[[str, Ranked], Key | None]
-
-
-def _best_of(target: str, member: Ranked) -> Key | None:
-    return member.best(target)
-
-
-def _due_of(target: str, member: Ranked) -> Key | None:
-    return member.due(target)
+    def _touch(self, target: str, lane: Lane[M]) -> None:
+        del self._lanes[target]
+        self._lanes[target] = lane
+        self._recent.touch((id(self._lanes), target))
 
 
 class Shape(Group[Record]):
@@ -265,8 +282,11 @@ class Shape(Group[Record]):
         record.shape, record.key, record.state = None, (), State.UNHEALTHY
         # The views' entries under this record's keys name the shape; they are repaired when seen.
 
-    def refresh(self, record: Record) -> None:
-        """Recompute what the record counts as and is ranked by, and announce it."""
+    def refresh(self, record: Record, *, is_worse: bool = False) -> None:
+        """Recompute what the record counts as and is ranked by, and announce it.
+
+        `is_worse`: one more lease was all that happened, so there is nothing to announce.
+        """
         candidate, active, was = record.candidate, len(record.claims), record.state
         cap = candidate.max_leases
         if not candidate.is_healthy:
@@ -290,15 +310,13 @@ class Shape(Group[Record]):
             self,
         )
         if state is State.OPEN:
+            if is_worse:
+                return
             self.lower(record, key)
             for view in self.views:
                 view.lower(self, key)
-        self._announce_due(record)
-
-    def _announce_due(self, record: Record) -> None:
-        moment = record.earliest_due()
-        if moment < inf:
-            due = (moment, record.serial, record, self)
+        elif state is State.AT_CAPACITY and cap:
+            due = (record.soonest, record.serial, record, self)
             self.lower_due(record, due)
             for view in self.views:
                 view.lower_due(self, due)

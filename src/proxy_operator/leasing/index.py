@@ -58,10 +58,10 @@ class Index:
         if not shape.members:
             self._leave(shape)
 
-    def refresh(self, record: Record) -> None:
+    def refresh(self, record: Record, *, is_worse: bool = False) -> None:
         """Note that the record changed in anything but namespace and attributes."""
         if record.shape is not None:
-            record.shape.refresh(record)
+            record.shape.refresh(record, is_worse=is_worse)
 
     def view(self, namespace: str | None, selector: Mapping[str, str]) -> View | None:
         """Return all that match, None when nothing does (nothing is kept then)."""

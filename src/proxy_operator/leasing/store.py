@@ -4,11 +4,11 @@ The rule: no await anywhere, so that every call is one decision; and every call 
 time has ended, so that correctness never depends on the sweep.
 """
 
-import secrets
+import os
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from itertools import count
-from math import ceil
+from math import ceil, inf
 from typing import Final
 
 import msgspec
@@ -45,6 +45,8 @@ class LeaseStore:
         self._ended: dict[str, Claim] = {}
         self._cooldowns = Cooldowns(cooldown_window)
         self._serials = count(1)
+        self._nothing_before = inf
+        """Until then time ends nothing: most calls need not look."""
 
     def acquire(
         self, *, selector: Mapping[str, str], namespace: str | None, target: str, ttl: timedelta
@@ -57,7 +59,7 @@ class LeaseStore:
         blocked_for = target if self._cooldowns.is_known(target) else EVERYBODY
         best = view.best(blocked_for)
         if best is None:
-            return _refusal(view, blocked_for, now)
+            return self._refusal(view, blocked_for, now)
         return self._grant(best[-2], target, ttl, now)
 
     def release(self, lease_id: str) -> None:
@@ -79,6 +81,7 @@ class LeaseStore:
             return False
         if result is not ReportResult.OK:
             self._cooldowns.start(claim.record, target or claim.lease.target or EVERYBODY, now)
+            self._expect(now + self._window)
             self._index.refresh(claim.record)
         return True
 
@@ -95,6 +98,7 @@ class LeaseStore:
         )
         claim.record.move_claim(claim, now + ttl.total_seconds())
         self._expiries.lower(claim, claim.key)
+        self._expect(claim.expires)
         self._index.refresh(claim.record)
         return claim.lease
 
@@ -152,7 +156,7 @@ class LeaseStore:
     def _grant(self, record: Record, target: str, ttl: timedelta, now: float) -> Lease:
         candidate, seconds = record.candidate, ttl.total_seconds()
         lease = Lease(
-            id=secrets.token_hex(16),
+            id=os.urandom(16).hex(),
             uid=candidate.uid,
             namespace=candidate.namespace,
             name=candidate.name,
@@ -164,8 +168,23 @@ class LeaseStore:
         record.add_claim(claim)
         self._claims[lease.id] = claim
         self._expiries.lower(claim, claim.key)
-        self._index.refresh(record)
+        self._expect(claim.expires)
+        self._index.refresh(record, is_worse=True)
         return lease
+
+    def _refusal(self, view: View, target: str, now: float) -> NoMatch:
+        in_cooldown = view.considered - view.unhealthy - view.at_capacity
+        lease_end = view.due()
+        due = inf if lease_end is None else lease_end[0]
+        if in_cooldown:
+            due = self._cooldowns.first_end(target, view.members, due)
+        return NoMatch(
+            considered=view.considered,
+            unhealthy=view.unhealthy,
+            at_capacity=view.at_capacity,
+            in_cooldown=in_cooldown,
+            retry_after_seconds=None if due == inf else whole_seconds(due - now),
+        )
 
     def _end(self, claim: Claim, at: float) -> None:
         del self._claims[claim.id]
@@ -173,6 +192,7 @@ class LeaseStore:
         claim.record.drop_claim(claim)
         claim.expires = at
         self._ended[claim.id] = claim
+        self._expect(at + self._window)
         self._index.refresh(claim.record)
 
     def _update(self, record: Record, candidate: Candidate) -> None:
@@ -199,6 +219,8 @@ class LeaseStore:
     def _settle(self) -> float:
         """End what time has ended, in the order it ended, and return the time."""
         now = self._clock.monotonic()
+        if now < self._nothing_before:
+            return now
         while (expiry := self._expiries.first()) is not None and expiry[0] <= now:
             self._end(expiry[-1], expiry[0])
         while (over := self._cooldowns.ended(now)) is not None:
@@ -206,25 +228,23 @@ class LeaseStore:
             if self._cooldowns.end(record, target):
                 self._index.quiet(target)
             self._index.refresh(record)
-        while self._ended:
-            lease_id = next(iter(self._ended))
-            if self._ended[lease_id].expires + self._window > now:
-                break
-            del self._ended[lease_id]
+        while (forgotten_at := self._first_forgotten_at()) <= now:
+            del self._ended[next(iter(self._ended))]
+        next_expiry = inf if expiry is None else expiry[0]
+        self._nothing_before = min(next_expiry, self._cooldowns.next_end(), forgotten_at)
         return now
+
+    def _first_forgotten_at(self) -> float:
+        """Return when an ended lease can be reported no longer, infinite when there is none."""
+        for claim in self._ended.values():
+            return claim.expires + self._window
+        return inf
+
+    def _expect(self, moment: float) -> None:
+        """Settle no later than that."""
+        self._nothing_before = min(self._nothing_before, moment)
 
 
 def whole_seconds(span: float) -> int:
     """Round up; what is left of adding and subtracting floats is no second."""
     return max(1, ceil(round(span, 6)))
-
-
-def _refusal(view: View, target: str, now: float) -> NoMatch:
-    due = view.due(target)
-    return NoMatch(
-        considered=view.considered,
-        unhealthy=view.unhealthy,
-        at_capacity=view.at_capacity,
-        in_cooldown=view.considered - view.unhealthy - view.at_capacity,
-        retry_after_seconds=None if due is None else whole_seconds(due[0] - now),
-    )
