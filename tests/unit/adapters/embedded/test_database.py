@@ -6,7 +6,11 @@ import pytest
 from proxy_operator.adapters.embedded.data_dir import DataDir
 from proxy_operator.adapters.embedded.database import Database
 from proxy_operator.adapters.embedded.transaction import Transaction
+from proxy_operator.domain.kinds import PROXY
+from proxy_operator.domain.proxy import Proxy
+from proxy_operator.runtime import verbs
 from proxy_operator.runtime.errors import ConflictError, UnavailableError
+from proxy_operator.runtime.objects import ObjectKey
 
 
 def insert(message: str):
@@ -33,11 +37,6 @@ async def rows(database: Database) -> set[str]:
     return await database.read(
         lambda c: {message for (message,) in c.execute("SELECT message FROM events")}
     )
-
-
-async def commits(database: Database) -> int:
-    """How often the store was committed to, going by the frames SQLite logged."""
-    return (database.path.parent / f"{database.path.name}-wal").stat().st_size
 
 
 async def test_writes_of_one_moment_share_a_commit_and_keep_their_own_answers(database: Database):
@@ -68,6 +67,34 @@ async def test_an_operation_that_fails_leaves_its_neighbours_alone(database: Dat
     assert [*answers[:2], answers[3]] == ["first", "a", "c"]
     assert isinstance(answers[2], ConflictError)
     assert await rows(database) == {"first", "a", "c"}
+
+
+async def test_an_operation_that_fails_late_is_no_change(database: Database):
+    told: list[int] = []
+    database.add_listener(lambda changes: told.extend(c.resource_version for c in changes))
+    stamp = verbs.Stamp("u", "2026-01-01T00:00:00Z")
+
+    def create(name: str, *, is_refused: bool = False):
+        def operation(transaction: Transaction) -> Proxy:
+            target = transaction.target(PROXY, ObjectKey("default", name))
+            content = {"spec": {"provider": "local"}}
+            made = transaction.commit(PROXY, target, verbs.create(target, {}, content, stamp))
+            if is_refused:
+                raise ConflictError(name)
+            return made
+
+        return operation
+
+    answers = await asyncio.gather(
+        database.write(create("a")),
+        database.write(create("b", is_refused=True)),
+        database.write(create("c")),
+        return_exceptions=True,
+    )
+    assert isinstance(answers[1], ConflictError)
+    stored = [a.metadata.resource_version for a in answers if isinstance(a, Proxy)]
+    assert stored == ["2", "3"]
+    assert told == [2, 3]
 
 
 async def test_when_the_disk_fails_nobody_is_told_it_was_written(database: Database):

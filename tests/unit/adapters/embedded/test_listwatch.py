@@ -1,11 +1,11 @@
 import asyncio
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 
 import pytest
 
-from proxy_operator.adapters.embedded import listwatch
+from proxy_operator.adapters.embedded import listwatch, records
 from proxy_operator.adapters.embedded.data_dir import DataDir
-from proxy_operator.adapters.embedded.database import Database
+from proxy_operator.adapters.embedded.database import HISTORY_LIMIT, Database
 from proxy_operator.adapters.embedded.object_store import SqliteObjectClient
 from proxy_operator.domain.proxy import Proxy
 from proxy_operator.domain.secret import Secret
@@ -22,13 +22,26 @@ from proxy_operator.testing.fake_objects import DecodingAdmission
 from proxy_operator.testing.object_client_contract import a_proxy, collect, told
 
 
-@pytest.fixture
-async def stranger(database: Database, data_dir: DataDir):
-    """A client with connections of its own, as another process would have."""
-    other = Database(data_dir.store_path, history_limit=20)
+@asynccontextmanager
+async def another_client(data_dir: DataDir, history_limit: int = HISTORY_LIMIT):
+    other = Database(data_dir.store_path, history_limit)
     await other.open(create=False)
     yield SqliteObjectClient(other, DecodingAdmission(), SystemClock())
     await other.close()
+
+
+@pytest.fixture
+async def stranger(database: Database, data_dir: DataDir):
+    """A client with connections of its own, as another process would have."""
+    async with another_client(data_dir) as client:
+        yield client
+
+
+@pytest.fixture
+async def forgetful(database: Database, data_dir: DataDir):
+    """A stranger that keeps little history."""
+    async with another_client(data_dir, history_limit=20) as client:
+        yield client
 
 
 async def relabel(client: SqliteObjectClient, proxy: Proxy, times: int) -> None:
@@ -54,6 +67,33 @@ async def test_own_and_foreign_writes_come_in_one_order(
     for watcher in watching:
         versions = [int(e.resource_version) for e in watcher.result()]
         assert versions == [*range(2, 63)]
+
+
+async def test_watchers_that_join_amid_writes_miss_nothing(
+    client: SqliteObjectClient,
+    stranger: SqliteObjectClient,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(records, "_CHUNK", 7)
+    watching = []
+    async with asyncio.TaskGroup() as tasks:
+
+        async def write(writer: SqliteObjectClient, prefix: str) -> None:
+            for number in range(60):
+                await writer.create(a_proxy("default", f"{prefix}-{number}"))
+
+        writes = [
+            tasks.create_task(write(writer, name))
+            for name, writer in (("a", client), ("b", client), ("c", stranger))
+        ]
+        while not all(task.done() for task in writes):
+            stream = client.watch(Proxy, "1")
+            watching.append(tasks.create_task(collect(stream, until="end")))
+            await asyncio.sleep(0.02)
+        await stranger.create(a_proxy("default", "end"))
+    assert len(watching) > 5
+    for watcher in watching:
+        assert [int(e.resource_version) for e in watcher.result()] == [*range(2, 183)]
 
 
 async def test_a_foreign_write_alone_is_seen(
@@ -87,7 +127,7 @@ async def test_watchers_go_on_while_others_stand_still(
 
 
 async def test_a_running_watch_expires_when_the_history_left_it_behind(
-    client: SqliteObjectClient, stranger: SqliteObjectClient, monkeypatch: pytest.MonkeyPatch
+    client: SqliteObjectClient, forgetful: SqliteObjectClient, monkeypatch: pytest.MonkeyPatch
 ):
     made = await client.create(a_proxy("default"))
     monkeypatch.setattr(listwatch, "_POLL_SECONDS", 0.5)
@@ -96,11 +136,11 @@ async def test_a_running_watch_expires_when_the_history_left_it_behind(
             tasks.create_task(expiry_of(client, made.metadata.resource_version)) for _ in range(2)
         ]
         await asyncio.sleep(0.1)
-        await relabel(stranger, made, 60)
+        await relabel(forgetful, made, 60)
     assert all(w.result() for w in watching)
     # The feed itself goes on.
     listed = await client.list(Proxy)
-    await stranger.create(a_proxy("default", "end"))
+    await forgetful.create(a_proxy("default", "end"))
     events = await collect(client.watch(Proxy, listed.resource_version), until="end")
     assert told(events) == [("ADDED", "end")]
 
