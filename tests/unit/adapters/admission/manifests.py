@@ -170,6 +170,8 @@ PROXIES = (
             )
         ),
     ),
+    Case("port 65535", proxy(local(port=65535))),
+    Case("port 1", proxy(local(port=1))),
     Case("integral float", proxy(local(port=3128.0))),
     Case("null where a default exists", proxy(local(mode=None, scheme=None, healthCheck=None))),
     Case("status is ignored", {**proxy(local()), "status": {"phase": "Ready"}}),

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proxy_operator.adapters.admission.validate import Admission
@@ -137,6 +137,12 @@ def test_each_error_says_field_value_and_rule():
 )
 def test_rules_are_in_words(spec, field, rule):
     assert rules(proxy(spec)) == {field: rule}
+
+
+def test_a_field_is_blamed_once():
+    manifest = proxy({"provider": "local", "endpoint": "a:1", "gcp": {"zone": 5}, "local": []})
+    fields = [error.field for error in refusal(manifest).errors]
+    assert sorted(fields) == ["spec.endpoint", "spec.gcp", "spec.gcp.zone", "spec.local"]
 
 
 def test_a_long_value_is_cut():
@@ -344,44 +350,59 @@ JSON = st.recursive(
     ),
     max_leaves=12,
 )
-FIELDS = {
-    "mode": st.sampled_from(["Managed", "External"]),
-    "provider": st.sampled_from(["local", "gcp", "kubernetes"]),
-    "endpoint": st.fixed_dictionaries(
-        {},
-        optional={"host": st.just("::1") | JSON, "port": st.integers(0, 70000) | JSON, "x": JSON},
-    ),
-    "port": st.integers(0, 70000),
+
+
+def fields(**members: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries({}, optional=members)
+
+
+PLAUSIBLE: dict[str, st.SearchStrategy[Any]] = {
+    "port": st.integers(1, 65535) | st.just(3128.0),
     "scheme": st.sampled_from(["http", "https"]),
-    "local": st.fixed_dictionaries({}, optional={"engine": JSON, "egressAddress": st.just("::1")}),
-    "kubernetes": st.fixed_dictionaries(
-        {},
-        optional={
-            "resources": st.fixed_dictionaries(
-                {}, optional={"limits": st.dictionaries(st.just("cpu"), st.integers(-1, 9) | JSON)}
-            ),
-            "tolerations": st.lists(st.fixed_dictionaries({}, optional={"key": JSON})),
-        },
+    "attributes": st.dictionaries(
+        st.text("aB9._/-", min_size=1, max_size=9),
+        st.text(st.characters(codec="utf-8"), max_size=9),
     ),
-    "gcp": st.fixed_dictionaries({}, optional={"fallbackZones": st.lists(st.just("a") | JSON)}),
-    "attributes": st.dictionaries(st.text(max_size=9), st.text(max_size=9)),
-    "healthCheck": st.fixed_dictionaries(
-        {},
-        optional={
-            "interval": st.sampled_from(["1s", "1h", "0s", "x"]),
-            "timeout": st.sampled_from(["1s", "1m"]) | JSON,
-            "expectedStatus": st.floats() | st.integers(199, 600),
-        },
+    "maxLeases": st.integers(0, 9),
+    "healthCheck": fields(
+        interval=st.sampled_from(["1s", "1h", "1m1s"]),
+        timeout=st.sampled_from(["500ms", "1s", "1m"]),
+        expectedStatus=st.integers(199, 600),
     ),
 }
-SPECS = st.fixed_dictionaries(
-    {}, optional={name: known | st.none() | JSON for name, known in FIELDS.items()}
+MANAGED = st.one_of(
+    fields(**PLAUSIBLE, local=fields(engine=st.just("squid"), egressAddress=st.just("::1"))).map(
+        lambda spec: {**spec, "provider": "local"}
+    ),
+    fields(
+        **PLAUSIBLE,
+        kubernetes=fields(
+            resources=fields(limits=st.dictionaries(st.just("cpu"), st.integers(-1, 9))),
+            tolerations=st.lists(fields(key=st.just("a"), operator=st.just("Exists"))),
+        ),
+    ).map(lambda spec: {**spec, "provider": "kubernetes"}),
+    fields(**PLAUSIBLE, gcp=fields(fallbackZones=st.lists(st.just("a")), spot=st.booleans())).map(
+        lambda spec: {**spec, "provider": "gcp"}
+    ),
 )
+ODD = fields(
+    **{name: known | JSON for name, known in PLAUSIBLE.items()},
+    mode=st.just("External") | JSON,
+    provider=st.just("local") | JSON,
+    endpoint=fields(host=st.just("::1") | JSON, port=st.integers(0, 70000) | JSON, x=JSON) | JSON,
+    gcp=fields(fallbackZones=st.lists(st.just("a") | JSON)) | JSON,
+    kubernetes=fields(
+        resources=fields(limits=st.dictionaries(st.just("cpu"), JSON)),
+        tolerations=st.lists(fields(key=JSON)),
+    )
+    | JSON,
+)
+SPECS = MANAGED | ODD
 MANIFESTS = JSON | st.fixed_dictionaries(
     {
         "apiVersion": st.just(API_VERSION),
         "kind": st.just("Proxy"),
-        "metadata": st.just({"name": "p1"}) | JSON,
+        "metadata": st.just({"name": "p1"}) | fields(name=JSON, labels=JSON, annotations=JSON),
         "spec": SPECS | JSON,
     }
 )
@@ -397,18 +418,27 @@ def admit_or_none(manifest: Any, old: Any = None) -> dict[str, Any] | None:
         return None
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 @given(manifest=MANIFESTS, old=st.none() | SPECS)
 def test_anything_is_refused_or_becomes_a_complete_object(manifest, old):
     stored = None if old is None else proxy(old)
     admitted = admit_or_none(manifest, stored)
     if admitted is not None:
         assert ADMISSION.admit(admitted, stored) == admitted
+        msgspec.convert(admitted, Proxy)
+
+
+@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+@given(spec=MANAGED)
+def test_what_is_admitted_survives_the_domain_types(spec):
+    admitted = admit_or_none(proxy(spec))
+    if admitted is not None:
         decoded = msgspec.convert(admitted, Proxy)
-        assert json.loads(msgspec.json.encode(decoded.spec)).items() <= admitted["spec"].items()
+        again = proxy(json.loads(msgspec.json.encode(decoded.spec)))
+        assert msgspec.convert(ADMISSION.admit(again), Proxy) == decoded
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 @given(
     members=st.fixed_dictionaries(
         {},
