@@ -32,7 +32,14 @@ from proxy_operator.provisioning.errors import (
 from proxy_operator.runtime.clock import SystemClock, boottime
 from tests.local_instances import is_alive, open_descriptors, process_of
 from tests.unit.adapters.providers.local.conftest import a_request
-from tests.unit.adapters.providers.local.targets import a_target, basic, get, pause, status
+from tests.unit.adapters.providers.local.targets import (
+    a_target,
+    basic,
+    exchange,
+    get,
+    pause,
+    status,
+)
 
 CREDENTIALS = Credentials("crawler", "s3cret-Wort")
 
@@ -128,6 +135,7 @@ def test_a_process_at_work_writes_nothing_more(instances: Instances, root: Path)
     assert port is not None
     with a_target() as target:
         assert status(get(port, target)) == 200
+    assert status(exchange(port, b"junk " + basic("crawler", "s3cret-Wort") + b"\r\n")) == 400
     directory = root / request.name
     assert {one.name for one in directory.iterdir()} == known
     assert (directory / layout.LOG).read_bytes() == b""
