@@ -96,6 +96,17 @@ async def test_watchers_that_join_amid_writes_miss_nothing(
         assert [int(e.resource_version) for e in watcher.result()] == [*range(2, 183)]
 
 
+async def test_a_long_history_is_told_to_its_end(
+    client: SqliteObjectClient, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(records, "_CHUNK", 7)
+    made = await client.create(a_proxy("default"))
+    await relabel(client, made, 50)
+    await client.create(a_proxy("default", "end"))
+    events = await collect(client.watch(Proxy, "1"), until="end")
+    assert [int(e.resource_version) for e in events] == [*range(2, 54)]
+
+
 async def test_a_foreign_write_alone_is_seen(
     client: SqliteObjectClient, stranger: SqliteObjectClient
 ):
