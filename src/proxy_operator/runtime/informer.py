@@ -8,8 +8,8 @@ exception is a list, which is the truth about everything not written by us while
 
 import asyncio
 import logging
-from collections.abc import Mapping
-from contextlib import aclosing
+from collections.abc import Iterator, Mapping
+from contextlib import aclosing, contextmanager
 from datetime import timedelta
 from typing import Final, Generic
 
@@ -73,6 +73,7 @@ class Informer(Generic[T]):
         self._lost_at: float | None = None
         self._graves: dict[str, int] = {}  # uid -> newest version at which it was known to be gone
         self._observed: set[ObjectKey] | None = None  # own writes during the list under way
+        self._held: dict[ObjectKey, list[WatchEvent[T]]] = {}  # keys whose write is under way
 
     @property
     def name(self) -> str:
@@ -109,6 +110,23 @@ class Informer(Generic[T]):
                 wait = jittered(self._failures, _BACKOFF_BASE, _BACKOFF_CAP)
                 self._failures += 1
                 await asyncio.sleep(wait.total_seconds())
+
+    @contextmanager
+    def writing(self, key: ObjectKey) -> Iterator[None]:
+        """Hold back what the watch says of a key while a write of ours is under way.
+
+        Its own event may overtake its reply: it must not pass for somebody else's change. What
+        was held back and is newer than the reply is told at the end.
+        """
+        if key in self._held:
+            yield  # the other write tells it all when it ends
+            return
+        self._held[key] = []
+        try:
+            yield
+        finally:
+            for event in self._held.pop(key):
+                self._apply(event)
 
     def observe(self, obj: T, *, is_echo: bool = False) -> None:
         """Take in the object that a write of ours returned, without waiting for the watch."""
@@ -162,6 +180,9 @@ class Informer(Generic[T]):
     def _apply(self, event: WatchEvent[T]) -> None:
         obj = event.object
         if obj is None or event.type is WatchEventType.BOOKMARK:
+            return
+        if (held := self._held.get(key_of(obj))) is not None:
+            held.append(event)
             return
         if event.type is WatchEventType.DELETED:
             self._drop(key_of(obj), obj.metadata.uid, int(event.resource_version))

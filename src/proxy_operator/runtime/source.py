@@ -21,7 +21,8 @@ class Sink(Protocol):
 def enqueue_own(store: Store[T], sink: Sink) -> None:
     """Add the key of every object that appears, changes or goes.
 
-    Only the echo of this process's own status writes is dropped: their writer knows.
+    Only the echo of this process's own writes is dropped: a pass that wrote says itself when it
+    wants to run again, and an event would bypass its backoff.
     """
 
     def handle(event: StoreEvent[T]) -> None:

@@ -23,7 +23,7 @@ class StoreEvent(NamedTuple, Generic[T]):
     old: T | None
     new: T | None
     is_echo: bool = False
-    """The change is this process's own status write, seen at once through `observe`."""
+    """The change is this process's own write, seen at once through `observe`."""
 
 
 Handler = Callable[[StoreEvent[T]], None]

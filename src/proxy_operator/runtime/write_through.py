@@ -1,7 +1,7 @@
 """The client for everyone who also reads from informers.
 
 What a write returned is in the informer's store before the caller goes on, so no pass acts on a
-state older than the operator's own last write.
+state older than the operator's own last write. It is told as an echo there: who wrote it knows.
 """
 
 from collections.abc import AsyncGenerator, Mapping
@@ -59,28 +59,28 @@ class WriteThrough:
     async def patch_metadata(
         self, kind: type[T], key: ObjectKey, preconditions: Preconditions, patch: MetadataPatch
     ) -> T:
-        stored = await self._client.patch_metadata(kind, key, preconditions, patch)
-        meta = stored.metadata
-        if meta.deletion_timestamp is not None and not meta.finalizers:
-            # That was the last finalizer: the reply is the last state of something gone.
-            if (informer := self._informers.get(kind)) is not None:
+        informer = self._informers.get(kind)
+        if informer is None:
+            return await self._client.patch_metadata(kind, key, preconditions, patch)
+        is_echo = _is_known(informer, key, preconditions)
+        with informer.writing(key):
+            stored = await self._client.patch_metadata(kind, key, preconditions, patch)
+            meta = stored.metadata
+            if meta.deletion_timestamp is not None and not meta.finalizers:
+                # That was the last finalizer: the reply is the last state of something gone.
                 informer.observe_deleted(key, meta.uid)
-        else:
-            self._observe(stored)
+            else:
+                informer.observe(stored, is_echo=is_echo)
         return stored
 
     async def patch_status(self, obj: T) -> T:
-        stored = await self._client.patch_status(obj)
-        informer = self._informers.get(type(obj))
-        if informer is not None:
-            known = informer.store.get(key_of(obj))
-            # A write based on a state that the store has not seen carries changes by others:
-            # called an echo, they would never wake the controller.
-            is_echo = (
-                known is not None
-                and known.metadata.uid == obj.metadata.uid
-                and known.metadata.resource_version == obj.metadata.resource_version
-            )
+        informer, meta = self._informers.get(type(obj)), obj.metadata
+        if informer is None:
+            return await self._client.patch_status(obj)
+        key = key_of(obj)
+        is_echo = _is_known(informer, key, Preconditions(meta.uid, meta.resource_version))
+        with informer.writing(key):
+            stored = await self._client.patch_status(obj)
             informer.observe(stored, is_echo=is_echo)
         return stored
 
@@ -97,3 +97,17 @@ class WriteThrough:
     def _observe(self, obj: Object) -> None:
         if (informer := self._informers.get(type(obj))) is not None:
             informer.observe(obj)
+
+
+def _is_known(informer: Informer[Any], key: ObjectKey, base: Preconditions) -> bool:
+    """Tell whether the store has the very state that a write is based on.
+
+    A write based on another state carries changes by others: called an echo, they would never
+    wake the controller.
+    """
+    known = informer.store.get(key)
+    return (
+        known is not None
+        and known.metadata.uid == base.uid
+        and known.metadata.resource_version == base.resource_version
+    )

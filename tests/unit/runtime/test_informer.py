@@ -296,6 +296,14 @@ async def test_object_that_stops_matching_its_labels_leaves_and_may_come_back():
         assert watched.stored == {"uid-a@12"}
 
 
+async def test_late_removal_leaves_an_own_write_that_made_the_object_match_again():
+    stream = (5.0, deleted(an_object("a", 10), 11), HANG)
+    async with watching(a_list(10, an_object("a")), streams=(stream,)) as watched:
+        watched.informer.observe(an_object("a", 12))
+        await asyncio.sleep(10)
+        assert watched.stored == {"uid-a@12"}
+
+
 async def test_own_write_that_does_not_match_the_restrictions_is_a_removal():
     one = an_object("a", 5, labels={"kept": "true"})
     async with watching(a_list(10, one), labels={"kept": "true"}, namespace="default") as watched:

@@ -1,3 +1,5 @@
+import asyncio
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -16,7 +18,7 @@ from proxy_operator.runtime.objects import (
 )
 from proxy_operator.runtime.write_through import WriteThrough
 from tests.builders import EPOCH, a_secret
-from tests.unit.runtime.script import Script, an_object
+from tests.unit.runtime.script import HANG, Script, a_list, an_object, modified
 
 A = ObjectKey("default", "a")
 
@@ -25,8 +27,10 @@ class Replies(Script):
     """Answers every write with `reply`."""
 
     reply: Any = None
+    delay = 0.0
 
     async def create(self, *_: Any) -> Any:
+        await asyncio.sleep(self.delay)
         if isinstance(self.reply, Exception):
             raise self.reply
         return self.reply
@@ -75,11 +79,34 @@ async def test_status_write_is_no_echo_when_it_carries_changes_the_store_never_s
     assert written.told == ["~7"]
 
 
-async def test_metadata_write_is_an_event():
+async def test_metadata_write_is_an_echo_too():
     written = Written()
     written.replies.reply = an_object("a", 6, labels={"x": "y"})
     await patch_metadata(written)
-    assert written.told == ["~6"]
+    assert written.told == ["~6 echo"]
+
+
+@pytest.mark.looptime(start=0)
+@pytest.mark.parametrize(
+    ("events", "reply", "told"),
+    [
+        ((6,), an_object("a", 6), ["~6 echo"]),
+        ((6, 7), an_object("a", 6), ["~6 echo", "~7"]),
+        ((6,), ConflictError("changed"), ["~6"]),
+    ],
+)
+async def test_events_that_overtake_the_reply_of_a_write_wait_for_it(events, reply, told):
+    written = Written()
+    written.replies.lists.append(a_list(5, an_object("a", 5)))
+    written.replies.streams.append((1.0, *(modified(an_object("a", v)) for v in events), HANG))
+    written.replies.reply, written.replies.delay = reply, 2.0
+    async with asyncio.TaskGroup() as group:
+        watching = group.create_task(written.informer.run())
+        await written.informer.wait_for_sync()
+        with suppress(ConflictError):
+            await patch_metadata(written)
+        watching.cancel()
+    assert written.told == told
 
 
 async def patch_metadata(written: Written) -> None:
@@ -99,7 +126,7 @@ async def test_deleting_object_with_another_finalizer_stays():
     written = Written()
     written.replies.reply = an_object("a", 6, deletion_timestamp=EPOCH, finalizers=("other",))
     await patch_metadata(written)
-    assert written.told == ["~6"]
+    assert written.told == ["~6 echo"]
 
 
 async def test_applied_object_is_in_the_store():
