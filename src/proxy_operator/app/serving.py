@@ -129,5 +129,5 @@ def _on_signals(leave: asyncio.Event) -> None:
 
     for number in _SIGNALS:
         # Started under nohup, a hangup stays ignored.
-        if signal.getsignal(number) is not signal.SIG_IGN:
+        if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
             loop.add_signal_handler(number, received, number)

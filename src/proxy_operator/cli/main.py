@@ -48,15 +48,31 @@ def _dispatch(args: Sequence[str]) -> int:
         raise
     except SystemExit as err:
         return err.code if isinstance(err.code, int) else EXIT_FAILURE
-    except (SettingError, UsageError) as err:
-        return _say(EXIT_USAGE, str(err))
-    except CommandError as err:
-        return _say(EXIT_FAILURE, *err.messages)
-    except typer.TyperException as err:
-        return _usage(err)
     except Exception as err:  # noqa: BLE001 - the last one to see it
-        return _unexpected(err)
+        return _failed(_first(err))
     return code if isinstance(code, int) else 0
+
+
+def _first(err: Exception) -> Exception:
+    """Return what made a group of tasks fail, or the error itself."""
+    while isinstance(err, ExceptionGroup):
+        err = err.exceptions[0]
+    return err
+
+
+def _failed(err: Exception) -> int:
+    if isinstance(err, SettingError | UsageError):
+        return _say(EXIT_USAGE, str(err))
+    if isinstance(err, CommandError):
+        return _say(EXIT_FAILURE, *err.messages)
+    if isinstance(err, typer.TyperException):
+        return _usage(err)
+    if os.environ.get("PROXY_OPERATOR_DEBUG"):
+        traceback.print_exception(err)
+        return EXIT_FAILURE
+    from proxy_operator.app.faults import sentences_of  # noqa: PLC0415 - keeps --help light
+
+    return _say(EXIT_FAILURE, *sentences_of(err))
 
 
 def _say(code: int, *messages: str) -> int:
@@ -72,12 +88,3 @@ def _usage(err: typer.TyperException) -> int:
         return EXIT_USAGE
     text = text.rstrip(".")
     return _say(EXIT_USAGE, f"{text[:1].lower()}{text[1:]} (see proxy-operator --help)")
-
-
-def _unexpected(err: Exception) -> int:
-    if os.environ.get("PROXY_OPERATOR_DEBUG"):
-        traceback.print_exception(err)
-        return EXIT_FAILURE
-    from proxy_operator.cli.faults import sentences_of  # noqa: PLC0415 - keeps --help light
-
-    return _say(EXIT_FAILURE, *sentences_of(err))

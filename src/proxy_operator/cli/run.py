@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,7 @@ from proxy_operator.cli.console import Console
 from proxy_operator.cli.invocation import Invocation
 
 _DEFAULT_API: Final = "127.0.0.1:8090"
+_DEFAULT_DATA_DIR: Final = Path("data")
 
 
 def run(invocation: Invocation) -> int:
@@ -39,38 +41,41 @@ class RunSession:
         """Apply the manifests, follow their proxies, say what can be done next."""
         if not self._manifests:
             return
-        self._console.line(f"the operator runs on {self._settings.data_dir}")
+        self._console.line(f"proxy-operator runs on {self._settings.data_dir}")
         async with open_home(self._settings.data_dir) as home:
             keys = await apply_and_tell(home, self._manifests, self._console)
             await follow_until_ready(home, keys, self._console)
-        self._console.line(
-            f"all {len(keys)} proxies are Ready; the API is at {listening.discovery}"
-        )
-        for line in next_commands(self._settings.data_dir, str(listening.discovery)):
+        if not keys:
+            return
+        self._console.line(f"{len(keys)} of {len(keys)} proxies are Ready")
+        for line in self._next_commands(str(listening.discovery), keys[0].name):
             self._console.line(line)
 
     async def end(self) -> None:
         """Delete every Proxy, where that was asked for."""
         if not self._settings.session.down_on_exit:
             return
-        self._console.line("deleting every Proxy; a second Ctrl-C stops at once")
+        self._console.line("deleting every Proxy (a second signal stops at once)")
         async with open_home(self._settings.data_dir) as home:
             await tear_down(home, self._console, namespace=self._settings.watch_namespace)
         self._console.line("no Proxy is left")
 
-
-def next_commands(data_dir: Path, api: str) -> list[str]:
-    """Return lines that show a newcomer what to type in another terminal."""
-    program = shlex.quote(sys.argv[0])
-    store = f" --data-dir {shlex.quote(str(data_dir))}"
-    where = "" if api == _DEFAULT_API else f" --api http://{api}"
-    return [
-        "",
-        "Try in another terminal:",
-        f"  {program} get proxies -o wide{store}",
-        f"  {program} lease --attr region=eu{where}",
-        f'  curl -x "$({program} lease --attr region=eu{where})" http://{api}/healthz',
-        f"  {program} describe proxy local-open{store}",
-        f"  {program} delete proxy local-auth{store}",
-        "Ctrl-C here deletes every Proxy and stops.",
-    ]
+    def _next_commands(self, api: str, name: str) -> Iterator[str]:
+        """Yield lines that show a newcomer what to type in another terminal."""
+        is_module = sys.argv[0].endswith("__main__.py")
+        program = "python -m proxy_operator" if is_module else shlex.quote(sys.argv[0])
+        is_default = self._settings.data_dir == _DEFAULT_DATA_DIR
+        store = "" if is_default else f" --data-dir {shlex.quote(str(self._settings.data_dir))}"
+        where = "" if api == _DEFAULT_API else f" --api http://{api}"
+        yield ""
+        yield "Try, in another terminal in this directory:"
+        yield f"  {program} get proxies -o wide{store}"
+        yield f'  curl -x "$({program} lease{where})" http://{api}/healthz'
+        yield f"  {program} report LEASE_ID banned{where}"
+        yield f"  {program} describe proxy {name}{store}"
+        yield f"  {program} delete proxy {name}{store}"
+        yield ""
+        if self._settings.session.down_on_exit:
+            yield "Ctrl-C deletes every Proxy, waits until no instance is left, and stops."
+        else:
+            yield "Ctrl-C stops the operator and leaves the proxies running."
