@@ -10,6 +10,7 @@ import pytest
 
 from proxy_operator.domain.names import instance_name
 from proxy_operator.domain.proxy import GcpBlock, ProviderName, SecretRef
+from proxy_operator.provisioning.errors import TransientProviderError
 from proxy_operator.runtime.clock import LoopClock
 from proxy_operator.testing.faults import Fault
 from tests.builders import EPOCH, a_manifest, a_proxy, a_secret
@@ -140,3 +141,13 @@ async def test_a_created_instance_bears_the_name_of_its_proxy():
     proxy = await world.proxy()
     [made] = world.provider.creates
     assert instance_name(proxy.metadata.uid) in made.provider_id
+
+
+async def test_a_create_that_keeps_failing_backs_off():
+    """The operator's own write of the intent must not bypass the backoff."""
+    world = World()
+    world.provider.fail("create", TransientProviderError("no answer"), times=None)
+    await world.objects.apply(a_manifest(a_proxy()))
+    await settle(world, None, timedelta(hours=1))
+    # 5 ms doubling to 5 m: some sixteen until the cap, then one every five minutes.
+    assert 20 <= world.provider.calls["create"] <= 35
