@@ -1,5 +1,8 @@
 import asyncio
+import sqlite3
+from collections.abc import Callable
 from contextlib import aclosing, asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -94,6 +97,34 @@ async def test_watchers_that_join_amid_writes_miss_nothing(
     assert len(watching) > 5
     for watcher in watching:
         assert [int(e.resource_version) for e in watcher.result()] == [*range(2, 183)]
+
+
+@pytest.mark.parametrize("others", [0, 1])
+async def test_a_write_between_reading_and_joining_is_told(
+    database: Database,
+    client: SqliteObjectClient,
+    monkeypatch: pytest.MonkeyPatch,
+    others: int,
+):
+    read = database.read
+
+    async def read_and_be_overtaken(query: Callable[[sqlite3.Connection], Any]) -> Any:
+        answer = await read(query)
+        monkeypatch.undo()
+        await client.create(a_proxy("default", "p1"))
+        return answer
+
+    async with asyncio.TaskGroup() as tasks:
+        watching = [
+            tasks.create_task(collect(client.watch(Proxy, "1"), until="end")) for _ in range(others)
+        ]
+        await asyncio.sleep(0.1)
+        monkeypatch.setattr(database, "read", read_and_be_overtaken)
+        watching.append(tasks.create_task(collect(client.watch(Proxy, "1"), until="end")))
+        await asyncio.sleep(0.1)
+        await client.create(a_proxy("default", "end"))
+    for watcher in watching:
+        assert told(watcher.result()) == [("ADDED", "p1"), ("ADDED", "end")]
 
 
 async def test_a_long_history_is_told_to_its_end(
