@@ -16,6 +16,9 @@ $(STAMP): requirements/dev.txt pyproject.toml hack/setup
 	@hack/setup "$(PYTHON)" $(VENV)
 	@touch $@
 
+run: setup ## run the operator here with examples/quickstart; Ctrl-C ends everything
+	@exec $(BIN)/proxy-operator run --standalone --data-dir ./data --apply examples/quickstart --down-on-exit --log-level warning
+
 test: setup ## unit, property, contract, fault, architecture and standalone end-to-end tests
 	$(BIN)/pytest -q -m "not slow"
 
@@ -38,4 +41,4 @@ check-generate: setup ## fail when a generated file is stale
 lock: setup ## resolve the dependencies anew into requirements/
 	hack/lock $(BIN)
 
-.PHONY: help setup test check fmt generate check-generate lock
+.PHONY: help setup run test check fmt generate check-generate lock
