@@ -27,6 +27,34 @@ BODY_LIMIT: Final = 64 * 1024
 _VARIABLE: Final = "{"
 
 
+class _Resource:
+    """The routes of one path, by method; HEAD is answered as GET."""
+
+    def __init__(self) -> None:
+        self.methods: dict[str, Route] = {}
+        self.is_public = False
+
+    def add(self, route: Route) -> None:
+        self.methods[route.method] = route
+        if route.method == "GET":
+            self.methods["HEAD"] = route
+        self.is_public = self.is_public or route.is_public
+
+    def refusal(self) -> ApiError:
+        """Build the error for a method that is not here."""
+        if not self.methods:
+            return ApiError(ErrorCode.NOT_FOUND, "no such path; see /docs")
+        allow = ", ".join(sorted(self.methods))
+        return ApiError(
+            ErrorCode.METHOD_NOT_ALLOWED,
+            f"this path answers {allow}",
+            (b"allow", allow.encode()),
+        )
+
+
+_NOWHERE: Final = _Resource()
+
+
 class Dispatcher:
     """Serves a route table."""
 
@@ -41,8 +69,8 @@ class Dispatcher:
         self._guard = guard
         self._is_leader = is_leader
         self._log = AccessLog()
-        self._exact: dict[str, dict[str, Route]] = {}
-        self._patterns: list[tuple[list[str], dict[str, Route]]] = []
+        self._exact: dict[str, _Resource] = {}
+        self._patterns: list[tuple[list[str], _Resource]] = []
         for route in routes:
             self._add(route)
 
@@ -74,52 +102,40 @@ class Dispatcher:
         return response
 
     def _add(self, route: Route) -> None:
-        if _VARIABLE not in route.path:
-            self._exact.setdefault(route.path, {})[route.method] = route
-            return
         segments = route.path.split("/")
-        for known, methods in self._patterns:
-            if known == segments:
-                methods[route.method] = route
-                return
-        self._patterns.append((segments, {route.method: route}))
+        if _VARIABLE not in route.path:
+            resource = self._exact.setdefault(route.path, _Resource())
+        else:
+            known = [r for pattern, r in self._patterns if pattern == segments]
+            resource = known[0] if known else _Resource()
+            if not known:
+                self._patterns.append((segments, resource))
+        resource.add(route)
 
     def _admit(self, method: str, path: str, headers: Headers) -> tuple[Route, tuple[str, ...]]:
-        methods, params = self._find(path)
-        route = methods.get("GET" if method == "HEAD" else method)
-        if not any(r.is_public for r in methods.values()):
+        resource, params = self._find(path)
+        if not resource.is_public:
             self._guard.check(headers)
-        if not methods:
-            raise ApiError(ErrorCode.NOT_FOUND, "no such path; see /docs")
+        route = resource.methods.get(method)
         if route is None:
-            allow = _allowed(methods)
-            raise ApiError(
-                ErrorCode.METHOD_NOT_ALLOWED,
-                f"this path answers {allow}",
-                (b"allow", allow.encode()),
-            )
+            raise resource.refusal()
         if route.needs_leader and not self._is_leader():
             raise ApiError(
                 ErrorCode.NOT_LEADER, "this replica does not hold the leases; ask the leader"
             )
-        return route, _decoded(params)
+        return route, _decoded(params) if "%" in path else tuple(params)
 
-    def _find(self, path: str) -> tuple[dict[str, Route], list[str]]:
+    def _find(self, path: str) -> tuple[_Resource, list[str]]:
         exact = self._exact.get(path)
         if exact is not None:
             return exact, []
         segments = path.split("/")
-        for pattern, methods in self._patterns:
+        for pattern, resource in self._patterns:
             if len(pattern) == len(segments):
-                params: list[str] = []
-                for wanted, found in zip(pattern, segments, strict=True):
-                    if wanted.startswith(_VARIABLE) and found:
-                        params.append(found)
-                    elif wanted != found:
-                        break
-                else:
-                    return methods, params
-        return {}, []
+                params = _match(pattern, segments)
+                if params is not None:
+                    return resource, params
+        return _NOWHERE, []
 
     def _refused(self, err: ApiError, method: str) -> Response:
         response = error_answer(err.code, err.message, *err.headers)
@@ -136,14 +152,18 @@ def discovery_endpoint(
     return Dispatcher(ROUTES, by_name, guard, is_leader)
 
 
-def _allowed(methods: Mapping[str, Route]) -> str:
-    names = {*methods, "HEAD"} if "GET" in methods else {*methods}
-    return ", ".join(sorted(names))
+def _match(pattern: list[str], segments: list[str]) -> list[str] | None:
+    params: list[str] = []
+    for wanted, found in zip(pattern, segments, strict=True):
+        if wanted == found:
+            continue
+        if not found or not wanted.startswith(_VARIABLE):
+            return None
+        params.append(found)
+    return params
 
 
 def _decoded(params: list[str]) -> tuple[str, ...]:
-    if not any("%" in p for p in params):
-        return tuple(params)
     try:
         return tuple(unquote_to_bytes(p).decode() for p in params)
     except UnicodeDecodeError as err:

@@ -47,6 +47,8 @@ class BoundedProtocol(HttpToolsProtocol):
         super().__init__(config, state, {})
         self.access_log = False
         self._limits = limits
+        self._head_seconds = limits.head_timeout.total_seconds()
+        self._body_seconds = limits.body_timeout.total_seconds()
         self._on_closed = on_closed
         self._fault: Response | None = None
         self._farewell: bytes | None = None
@@ -68,7 +70,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: Any) -> None:  # noqa: ANN401 - as in uvicorn
         super().connection_made(transport)
         self.transport = CorkedTransport(transport)
-        self._deadline = self._in(self._limits.head_timeout)
+        self._deadline = self.loop.time() + self._head_seconds
         if len(self.connections) > self._limits.connections:
             self._make_room()
 
@@ -79,7 +81,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         if self._deadline is None:
-            self._deadline = self._in(self._limits.head_timeout)
+            self._deadline = self.loop.time() + self._head_seconds
         self._unset_keepalive_if_required()
         step = self._limits.head_bytes
         if len(data) <= step:
@@ -116,7 +118,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._unanswered += 1
         self._is_in_body = True
         self._wire_bytes = 0
-        self._deadline = self._in(self._limits.body_timeout)
+        self._deadline = self.loop.time() + self._body_seconds
 
     def on_message_complete(self) -> None:
         super().on_message_complete()

@@ -19,11 +19,16 @@ Target = Annotated[
     Meta(
         description="What the proxy is used for, such as a site: opaque, compared as exact text.",
         max_length=MAX_TARGET,
+        examples=["example.com"],
     ),
 ]
 TtlSeconds = Annotated[
     int,
-    Meta(description="How long the lease lasts: from 1 to --max-lease-ttl; absent is 300.", ge=1),
+    Meta(
+        description="How long the lease lasts: from 1 to --max-lease-ttl; absent is 300.",
+        ge=1,
+        examples=[300],
+    ),
 ]
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -38,7 +43,11 @@ class AcquireBody(_Body, frozen=True):
     selector: (
         Annotated[
             dict[str, str],
-            Meta(description="Attributes that must all be equal.", max_length=64),
+            Meta(
+                description="Attributes that must all be equal.",
+                max_length=64,
+                examples=[{"region": "eu"}],
+            ),
         ]
         | UnsetType
     ) = UNSET
@@ -47,7 +56,12 @@ class AcquireBody(_Body, frozen=True):
     namespace: (
         Annotated[
             str,
-            Meta(description="Only proxies of this namespace.", min_length=1, max_length=253),
+            Meta(
+                description="Only proxies of this namespace.",
+                min_length=1,
+                max_length=253,
+                examples=["default"],
+            ),
         ]
         | UnsetType
     ) = UNSET
