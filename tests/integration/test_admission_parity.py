@@ -66,7 +66,9 @@ class Server:
                 return answer.status, json.load(answer)
         except urllib.error.HTTPError as err:
             with err:
-                return err.code, json.load(err)
+                text = err.read()
+            is_status = err.headers.get_content_type() == "application/json"
+            return err.code, json.loads(text) if is_status else {}
 
 
 @pytest.fixture(scope="module")

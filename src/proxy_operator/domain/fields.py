@@ -184,16 +184,18 @@ def _is_ipv6(start: str, end: str) -> str:
     return f"({has_groups(7, _GROUP)} || {has_groups(6, _IPV4)})"
 
 
-def _is_no_bare_number(start: str, end: str) -> str:
-    """Return CEL for a host, between two patterns, that is an IPv4 address or no number."""
-    number = rf"{start}([^/?:]*\.)?([0-9]+|0[xX][0-9A-Fa-f]*)\.?{end}"
-    return f"(!{_matches('self', number)} || {_matches('self', f'{start}{_IPV4}{end}')})"
+def _is_no_number(start: str, end: str) -> str:
+    """Return CEL for a host, between two patterns, whose last label is no number."""
+    return f"!{_matches('self', rf'{start}([^/?:]*[.])?([0-9]+|0[xX][0-9A-Fa-f]*)[.]?{end}')}"
 
 
+_IS_NAME: Final = (
+    f"{_matches('self', f'^{_DNS_NAME}$')} && {_is_no_number('^', '$')}"
+    f" && (self.size() < 64 || !{_matches('self', '[^.]{64}')})"
+)
 _IS_HOST: Final = (
     f"self.contains(':') ? {_is_ipv6('^', f'{_ZONE}$')} : "
-    f"({_matches('self', f'^{_DNS_NAME}$')} && {_is_no_bare_number('^', '$')}"
-    f" && (self.size() < 64 || !{_matches('self', '[^.]{64}')}))"
+    f"({_matches('self', '^[0-9.]+$')} ? {_matches('self', f'^{_IPV4}$')} : {_IS_NAME})"
 )
 Host = Annotated[
     str,
@@ -220,10 +222,11 @@ _PORT: Final = (
 )
 _AUTHORITY: Final = rf"({_DNS_NAME}|\[[0-9A-Fa-f:.]+\]){_PORT}"
 _URL: Final = rf"^https?://{_AUTHORITY}([/?]([!$&-;=?-Z_a-z~]|%[0-9A-Fa-f]{{2}})*)?$"
+_END: Final = "([:/?]|$)"
 _IS_URL: Final = (
     f"{_matches('self', _URL)} && (self.contains('://[') ? "
     + _is_ipv6(r"^https?://\[", r"\]")
-    + f" : {_is_no_bare_number('^https?://', '([:/?]|$)')})"
+    + f" : ({_is_no_number('^https?://', _END)} || {_matches('self', f'^https?://{_IPV4}{_END}')}))"
 )
 HttpUrl = Annotated[
     str,

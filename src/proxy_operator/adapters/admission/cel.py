@@ -4,7 +4,7 @@ The library is loaded on first use: `--help` must not pay for it.
 """
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 from proxy_operator.adapters.admission.schema import Schema
@@ -12,7 +12,8 @@ from proxy_operator.adapters.admission.structural import at, shown
 from proxy_operator.runtime.errors import FieldError
 
 _VALIDATIONS: Final = "x-kubernetes-validations"
-_MOST_TEXTS: Final = 4096
+_MOST_TEXTS: Final = 32768
+_LONGEST_KEPT: Final = 256
 _FAILURES: Final = (RuntimeError, TypeError, ValueError, OverflowError, RecursionError)
 
 
@@ -42,7 +43,7 @@ class Cel:
 
         It raises CelError when the expression cannot be compiled or evaluated.
         """
-        if isinstance(value, str) and old is None:
+        if isinstance(value, str) and len(value) <= _LONGEST_KEPT and old is None:
             return functools.partial(self._holds_for_text, value)
         activation = functools.cache(lambda: self._activation(value, old))
         return lambda expression: self._holds(expression, activation())
@@ -105,10 +106,10 @@ def check_rules(
     """
     if value is None:
         return
-    if isinstance(value, Mapping) and schema.get("type") == "object":
+    if isinstance(value, dict) and schema.get("type") == "object":
         properties: dict[str, Schema] = schema.get("properties", {})
         others: Schema = schema.get("additionalProperties", {})
-        earlier = old if isinstance(old, Mapping) else {}
+        earlier = old if isinstance(old, dict) else {}
         for key, item in value.items():
             if key in properties:
                 inner = f"{path}.{key}"
@@ -140,7 +141,7 @@ def _check_here(
         except CelError:
             if any(error.field.startswith(path) for error in errors):
                 continue
-        found = value.get(field[1:]) if field and isinstance(value, Mapping) else value
+        found = value.get(field[1:]) if field and isinstance(value, dict) else value
         errors.append(
             FieldError(path + field, "" if found is None else shown(found), rule["message"])
         )

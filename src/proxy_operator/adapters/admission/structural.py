@@ -21,9 +21,10 @@ _PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 def with_defaults(schema: Schema, value: Any) -> Any:  # noqa: ANN401 - any JSON value
     """Return a copy with the schema's defaults filled in; null stands for absent where one exists.
 
+    Objects and lists of the schema become plain dicts and lists, as the other functions expect.
     Integral floats become the integers they are (`3128.0`), as JSON knows only numbers.
     """
-    if isinstance(value, Mapping) and schema.get("type") == "object":
+    if isinstance(value, dict | Mapping) and schema.get("type") == "object":
         properties: dict[str, Schema] = schema.get("properties", {})
         others: Schema = schema.get("additionalProperties", {})
         filled = {
@@ -51,7 +52,7 @@ def faults(schema: Schema, value: Any, path: str) -> Iterator[FieldError]:  # no
     wrong = _type_fault(schema, value)
     if wrong:
         yield FieldError(path, shown(value), wrong)
-    elif isinstance(value, Mapping):
+    elif isinstance(value, dict):
         yield from _object_faults(schema, value, path)
     elif isinstance(value, list):
         if len(value) > schema.get("maxItems", len(value)):
@@ -62,7 +63,7 @@ def faults(schema: Schema, value: Any, path: str) -> Iterator[FieldError]:  # no
         yield from (FieldError(path, shown(value), rule) for rule in _broken(schema, value))
 
 
-def _object_faults(schema: Schema, value: Mapping[Any, Any], path: str) -> Iterator[FieldError]:
+def _object_faults(schema: Schema, value: dict[Any, Any], path: str) -> Iterator[FieldError]:
     properties: dict[str, Schema] = schema.get("properties", {})
     others: Schema | None = schema.get("additionalProperties")
     if len(value) > schema.get("maxProperties", len(value)):
@@ -86,7 +87,7 @@ def sound_part(schema: Schema, value: Any) -> Any:  # noqa: ANN401 - any JSON va
 
     CEL sees only this: its library is native code, and crashes on what is no plain data.
     """
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         known: dict[str, Schema] = schema.get("properties", {})
         others: Schema | None = schema.get("additionalProperties")
         nodes = ((key, known.get(key, others), item) for key, item in value.items())
@@ -112,7 +113,7 @@ def _type_fault(schema: Schema, value: object) -> str | None:
         return None if is_integer or isinstance(value, str) else "must be an integer or text"
     match schema["type"]:
         case "object":
-            return None if isinstance(value, Mapping) else "must be an object"
+            return None if isinstance(value, dict) else "must be an object"
         case "array":
             return None if isinstance(value, list) else "must be a list"
         case "boolean":

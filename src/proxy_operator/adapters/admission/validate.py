@@ -93,9 +93,9 @@ class Admission:
         schema = _spec_schema()
         spec = with_defaults(schema, manifest["spec"])
         found = [*faults(schema, spec, "spec")]
-        if isinstance(spec, Mapping):
+        if isinstance(spec, dict):
             earlier = with_defaults(schema, old.get("spec")) if old else None
-            was = sound_part(schema, earlier) if isinstance(earlier, Mapping) else None
+            was = sound_part(schema, earlier) if isinstance(earlier, dict) else None
             check_rules(self._cel, schema, sound_part(schema, spec), was, found, path="spec")
         errors.extend(found)
         return {"spec": spec}

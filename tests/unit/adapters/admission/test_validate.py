@@ -4,6 +4,7 @@ import datetime
 import json
 import subprocess
 import sys
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -256,6 +257,18 @@ def test_top_level_members_are_checked():
 @pytest.mark.parametrize("field", ["attributes", "scheme", "port", "local", "zzz"])
 def test_what_json_cannot_hold_is_refused(field, value):
     assert all(found.startswith(f"spec.{field}") for found in rules(proxy(local(**{field: value}))))
+
+
+def test_any_mapping_will_do():
+    frozen = MappingProxyType(
+        {
+            **proxy(local()),
+            "spec": MappingProxyType(
+                {"provider": "local", "attributes": MappingProxyType({"a": "b"})}
+            ),
+        }
+    )
+    assert ADMISSION.admit(frozen) == ADMISSION.admit(proxy(local(attributes={"a": "b"})))
 
 
 def test_an_old_object_is_taken_with_its_defaults():
