@@ -1,4 +1,4 @@
-"""From a host name or address to a connected socket.
+"""From a host name or address to a connection.
 
 A peer with several addresses is tried as RFC 8305 has it: the next one starts when the one before
 failed or is slow, and the first to connect wins.
@@ -9,8 +9,9 @@ import ipaddress
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from proxy_operator.adapters.probing.channel import SocketChannel
 from proxy_operator.adapters.probing.fault import FailedProbeError, connect_fault, is_local
 from proxy_operator.domain.health import ProbeError
 
@@ -20,10 +21,10 @@ MOST_ADDRESSES: Final = 6
 
 
 class Address(NamedTuple):
-    """Where to connect to."""
+    """Where to connect to: a literal address, with its zone if it has one."""
 
-    family: int
-    sockaddr: tuple[Any, ...]
+    host: str
+    port: int
 
 
 class Resolver:
@@ -57,8 +58,13 @@ def _look_up(host: str, port: int, flags: int) -> list[Address]:
         raise FailedProbeError(
             ProbeError.DNS, f"the proxy's name was not resolved: {reason}"
         ) from err
-    addresses = [Address(family, sockaddr) for family, _, _, _, sockaddr in found]
+    addresses = [_address(*sockaddr) for *_, sockaddr in found]
     return list(dict.fromkeys(addresses))[:MOST_ADDRESSES]
+
+
+def _address(host: str | int, port: int | bytes, _flow: int = 0, zone: int = 0) -> Address:
+    # IPv4 sockaddrs have two members, IPv6 ones four; a build without IPv6 gives neither as text.
+    return Address(f"{host}%{zone}" if zone else str(host), int(port))
 
 
 @lru_cache(maxsize=16384)
@@ -71,8 +77,8 @@ def is_literal(host: str) -> bool:
     return True
 
 
-async def connect(addresses: list[Address]) -> socket.socket:
-    """Return a connected non-blocking socket; the caller closes it.
+async def connect(addresses: list[Address]) -> SocketChannel:
+    """Return an open connection; the caller closes it.
 
     FailedProbeError of the address that failed last. OSError when this machine cannot connect to
     anything.
@@ -87,19 +93,14 @@ async def connect(addresses: list[Address]) -> socket.socket:
         raise connect_fault(err) from err
 
 
-async def _connect_one(address: Address) -> socket.socket:
-    sock = socket.socket(address.family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
-    try:
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        await asyncio.get_running_loop().sock_connect(sock, address.sockaddr)
-    except BaseException:
-        sock.close()
-        raise
-    return sock
+async def _connect_one(address: Address) -> SocketChannel:
+    # Both loops set TCP_NODELAY and close the socket when this is cancelled.
+    _, channel = await asyncio.get_running_loop().create_connection(SocketChannel, *address)
+    return channel
 
 
-async def _race(addresses: list[Address]) -> socket.socket:
-    winners: list[socket.socket] = []
+async def _race(addresses: list[Address]) -> SocketChannel:
+    winners: list[SocketChannel] = []
     errors: list[OSError] = []
     settled = asyncio.Event()
 
@@ -141,6 +142,6 @@ async def _wait(event: asyncio.Event, seconds: float) -> None:
         return
 
 
-def _close(sockets: list[socket.socket]) -> None:
-    for sock in sockets:
-        sock.close()
+def _close(channels: list[SocketChannel]) -> None:
+    for channel in channels:
+        channel.close()

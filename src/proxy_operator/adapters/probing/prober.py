@@ -8,7 +8,7 @@ import ssl
 from datetime import timedelta
 from enum import StrEnum
 
-from proxy_operator.adapters.probing.channel import Channel, SocketChannel, TlsChannel
+from proxy_operator.adapters.probing.channel import Channel, TlsChannel
 from proxy_operator.adapters.probing.connect import Resolver, connect
 from proxy_operator.adapters.probing.fault import FailedProbeError, is_local, tls_fault
 from proxy_operator.adapters.probing.head import Head, read_head
@@ -98,9 +98,9 @@ class _Probe:
         request = self._request
         addresses = await self._resolver.resolve(request.host, request.port)
         self._step = _Step.CONNECT
-        sock = await connect(addresses)
+        connection = await connect(addresses)
         try:
-            channel: Channel = SocketChannel(sock)
+            channel: Channel = connection
             if request.scheme is Scheme.HTTPS:
                 channel = await self._wrap(channel, _Step.PROXY_TLS, _server_name(request.host))
             self._end_phase("connect")
@@ -109,7 +109,7 @@ class _Probe:
             channel = await self._tunnel(channel, target)
             return await self._ask(channel, tunnelled_request(target))
         finally:
-            sock.close()
+            connection.close()
 
     async def _tunnel(self, channel: Channel, target: Target) -> Channel:
         self._step = _Step.TUNNEL

@@ -489,7 +489,7 @@ class _Known(Resolver):
 
     def __init__(self, *addresses: tuple[str, int]) -> None:
         super().__init__()
-        self._addresses = [Address(socket.AF_INET, address) for address in addresses]
+        self._addresses = [Address(*address) for address in addresses]
 
     async def resolve(self, host: str, port: int) -> list[Address]:
         return self._addresses
