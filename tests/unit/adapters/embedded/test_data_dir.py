@@ -70,6 +70,12 @@ def test_a_private_file_stays_private(tmp_path: Path, open_umask: None):
     assert (tmp_path / "f").read_text() == "kept"
 
 
+def test_a_private_file_is_its_owners_under_any_umask(tmp_path: Path, open_umask: None):
+    os.umask(0o777)
+    make_private(tmp_path / "f")
+    assert mode_of(tmp_path / "f") == 0o600
+
+
 async def test_all_files_of_a_store_in_use_are_private(
     open_umask: None, data_dir, database: Database, client: SqliteObjectClient
 ):
