@@ -173,6 +173,32 @@ async def test_without_being_elected_the_elected_never_run():
     assert "controller drains" not in diary.lines
 
 
+async def test_election_won_while_stopping_starts_nothing():
+    diary = Diary()
+    manager = a_manager(diary, Election(diary, after=8.5))
+    async with running(manager):
+        await asyncio.sleep(10)
+    assert "api drained" in diary.lines
+    assert "elected" not in diary.lines
+    assert "controller runs" not in diary.lines
+
+
+async def test_process_that_lost_its_lead_does_not_call_itself_leader():
+    class Watching(Part):
+        async def run(self) -> None:
+            try:
+                await super().run()
+            finally:
+                self.diary.note(f"leader: {manager.is_leader}")
+
+    diary = Diary()
+    manager = a_manager(diary, Election(diary, term=10))
+    manager.add(Watching("watching", diary), elected=True)
+    with pytest.raises(LeadershipLostError):
+        await manager.run()
+    assert "leader: False" in diary.lines
+
+
 async def test_lost_leadership_cuts_the_elected_off_at_once_and_is_raised():
     diary = Diary()
     manager = a_manager(diary, Election(diary, term=10))
