@@ -1,14 +1,21 @@
 """A throwaway authority, and a prober that trusts it."""
 
+import asyncio
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 import trustme
+import uvloop
 
 from proxy_operator.adapters.probing.prober import ProxyProber
 from proxy_operator.runtime.clock import SystemClock
+
+
+def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Probe on both loops: the operator runs on uvloop where it installs, and they do differ."""
+    return {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 
 
 @pytest.fixture(scope="session")
