@@ -81,7 +81,8 @@ def summary_of(proxy: Proxy) -> str:
     for kind in (ConditionType.PROVISIONED, ConditionType.HEALTHY):
         row = find(status.conditions, kind)
         if row is not None and row.status is not ConditionStatus.TRUE and row.message:
-            return f"{phase} ({row.reason}: {row.message})"
+            reason = "" if row.reason == phase else f"{row.reason}: "
+            return f"{phase} ({reason}{row.message})"
     return str(phase)
 
 

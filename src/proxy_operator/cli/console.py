@@ -15,7 +15,7 @@ class Console:
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = sys.stdout if stream is None else stream
         self._is_terminal = self._stream.isatty()
-        self._has_live = False
+        self._live = ""
 
     def line(self, text: str) -> None:
         """Write a line that stays."""
@@ -25,15 +25,15 @@ class Console:
 
     def live(self, text: str) -> None:
         """Replace the live line; nothing when this is no terminal."""
-        if not self._is_terminal:
+        if not self._is_terminal or text == self._live:
             return
         self._clear()
         width = shutil.get_terminal_size().columns - 1
         self._stream.write(plain(text)[:width])
         self._stream.flush()
-        self._has_live = True
+        self._live = text
 
     def _clear(self) -> None:
-        if self._has_live:
+        if self._live:
             self._stream.write(_CLEAR)
-            self._has_live = False
+            self._live = ""

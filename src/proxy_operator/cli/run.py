@@ -62,8 +62,7 @@ class RunSession:
 
     def _next_commands(self, api: str, name: str) -> Iterator[str]:
         """Yield lines that show a newcomer what to type in another terminal."""
-        is_module = sys.argv[0].endswith("__main__.py")
-        program = "python -m proxy_operator" if is_module else shlex.quote(sys.argv[0])
+        program = _program()
         is_default = self._settings.data_dir == _DEFAULT_DATA_DIR
         store = "" if is_default else f" --data-dir {shlex.quote(str(self._settings.data_dir))}"
         where = "" if api == _DEFAULT_API else f" --api http://{api}"
@@ -79,3 +78,13 @@ class RunSession:
             yield "Ctrl-C deletes every Proxy, waits until no instance is left, and stops."
         else:
             yield "Ctrl-C stops the operator and leaves the proxies running."
+
+
+def _program() -> str:
+    """Return what to type for this program, here."""
+    path = Path(sys.argv[0])
+    if path.name == "__main__.py":
+        return "python -m proxy_operator"
+    if path.is_relative_to(Path.cwd()):
+        return shlex.quote(str(path.relative_to(Path.cwd())))
+    return shlex.quote(str(path))

@@ -24,6 +24,7 @@ def test_on_a_terminal_the_live_line_is_replaced(monkeypatch):
     console = Console(stream)
     console.live("0123456789 and more")
     console.live("b")
+    console.live("b")
     console.line("done")
     console.line("next")
     assert stream.getvalue() == "012345678\r\x1b[Kb\r\x1b[Kdone\nnext\n"
