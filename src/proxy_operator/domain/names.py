@@ -8,7 +8,7 @@ import msgspec
 
 from proxy_operator.domain.instance import canonical_json
 from proxy_operator.domain.meta import API_GROUP
-from proxy_operator.domain.proxy import ProxySpec
+from proxy_operator.domain.proxy import GcpBlock, ProxySpec
 from proxy_operator.domain.secret import Credentials
 
 FINALIZER: Final = f"{API_GROUP}/instance"
@@ -79,7 +79,8 @@ def spec_hash(spec: ProxySpec, fingerprint: str) -> str:
     material = {
         "provider": spec.provider,
         "port": spec.port,
-        "gcp": _without_empty(msgspec.to_builtins(spec.gcp)),
+        # Where to go when the zone has none left is not what the instance is made of.
+        "gcp": _without_empty({**msgspec.to_builtins(spec.gcp or GcpBlock()), "fallbackZones": {}}),
         "kubernetes": _without_empty(msgspec.to_builtins(spec.kubernetes)),
         "local": _without_empty(msgspec.to_builtins(spec.local)),
         "secrets": fingerprint,

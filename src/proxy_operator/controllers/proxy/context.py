@@ -93,6 +93,11 @@ class Surroundings:
     instance is told from one still to appear by the deadline alone."""
 
 
+def whole_seconds(moment: datetime) -> datetime:
+    """Return the moment as the store keeps it, so that the same status again is no write."""
+    return moment.replace(microsecond=0)
+
+
 @dataclass(slots=True)
 class Pass:
     """One pass over one Proxy."""
@@ -181,7 +186,7 @@ class Pass:
             reason=reason,
             message=message,
             observed_generation=self.proxy.metadata.generation,
-            now=self.now,
+            now=whole_seconds(self.now),
         )
 
     def set_unprovisioned(self, reason: ProvisionedReason, message: str) -> None:

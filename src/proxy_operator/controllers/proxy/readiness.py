@@ -1,6 +1,6 @@
 """Represent what exists: the address of a running instance, and the verdict on it."""
 
-from proxy_operator.controllers.proxy.context import Pass
+from proxy_operator.controllers.proxy.context import Pass, whole_seconds
 from proxy_operator.domain.condition import (
     ConditionStatus,
     ConditionType,
@@ -60,7 +60,7 @@ def _show_report(p: Pass, report: HealthReport) -> None:
     row = find(p.proxy.status.conditions, ConditionType.HEALTHY)
     before = row.status if row else ConditionStatus.UNKNOWN
     status = p.proxy.status
-    status.last_health_check_at = report.checked_at
+    status.last_health_check_at = whole_seconds(report.checked_at)
     status.latency_millis = report.latency_millis if report.is_healthy else None
     if report.is_healthy:
         p.set_condition(

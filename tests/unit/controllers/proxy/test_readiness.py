@@ -9,7 +9,7 @@ from proxy_operator.domain.health import ProbeError
 from proxy_operator.domain.names import FINALIZER
 from proxy_operator.domain.proxy import Phase, Proxy, SecretRef
 from proxy_operator.runtime.objects import MetadataPatch, ObjectKey, Preconditions
-from tests.builders import a_proxy, an_external
+from tests.builders import EPOCH, a_proxy, an_external
 from tests.worlds import a_running_world, a_world, sleep
 
 pytestmark = pytest.mark.looptime(start=0)
@@ -37,12 +37,27 @@ async def test_a_verdict_is_shown_with_its_latency():
     proxy = await world.proxy()
     assert proxy.status.phase is Phase.READY
     assert proxy.status.latency_millis == 42
-    assert proxy.status.last_health_check_at == world.clock.now()
+    assert proxy.status.last_health_check_at == EPOCH
     assert world.events.reasons() == ["BecameHealthy"]
     version = proxy.metadata.resource_version
     await sleep(timedelta(hours=1))
     await world.one_pass()
     assert (await world.proxy()).metadata.resource_version == version
+
+
+async def test_the_same_verdict_again_asks_the_store_for_nothing(monkeypatch):
+    world = await a_world(an_external())
+    await sleep(timedelta(milliseconds=1234))
+    await world.one_pass()
+    await world.report()
+    await world.one_pass()
+    writes = []
+    for verb in ("patch_status", "patch_metadata"):
+        monkeypatch.setattr(world.objects, verb, lambda *_: writes.append(_))
+    await world.one_pass()
+    await world.restart()
+    await world.one_pass()
+    assert writes == []
 
 
 @pytest.mark.parametrize(
