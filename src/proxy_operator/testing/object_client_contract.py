@@ -4,7 +4,7 @@ Subclass it where tests are collected, with a `client` fixture. It runs against 
 kube-apiserver too: nothing here may ask for more than Kubernetes can do.
 """
 
-# ruff: noqa: S101 - assertions are what a contract suite is made of
+
 
 import asyncio
 import uuid
