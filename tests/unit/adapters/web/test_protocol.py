@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import gc
 import random
+from datetime import timedelta
 
 import msgspec
 import pytest
@@ -339,19 +340,29 @@ async def test_a_half_closed_client_still_gets_its_answer_or_an_end(server):
     assert await is_well(server)
 
 
-async def test_an_idle_connection_makes_room_for_a_new_one(server):
+async def test_the_longest_idle_connection_makes_room_for_a_new_one(api):
+    patient = msgspec.structs.replace(QUICK, idle_timeout=timedelta(minutes=5))
     clients: list[Client] = []
-    try:
-        for _ in range(QUICK.connections + 3):
-            reader, writer = await asyncio.open_connection("127.0.0.1", server.bound_port)
-            clients.append(Client(reader, writer))
-            assert (await clients[-1].ask(request())).status == 200
-        assert await clients[0].is_closed()
-        assert (await clients[-2].ask(request())).status == 200
-    finally:
-        for client in clients:
-            client.writer.transport.abort()
-        await asyncio.sleep(0)
+    async with serving(api.endpoint, patient) as server:
+        try:
+            for _ in range(patient.connections + 1):
+                reader, writer = await asyncio.open_connection("127.0.0.1", server.bound_port)
+                clients.append(Client(reader, writer))
+                assert (await clients[-1].ask(request())).status == 200
+            assert await clients[0].is_closed()
+            for client in clients[1:]:
+                assert (await client.ask(request())).status == 200
+        finally:
+            for client in clients:
+                client.writer.transport.abort()
+            await asyncio.sleep(0)
+
+
+async def test_a_refusal_ends_at_once_for_a_client_that_waits_for_the_end(api):
+    patient = msgspec.structs.replace(QUICK, linger=timedelta(minutes=5))
+    async with serving(api.endpoint, patient, grace=0.1) as server, connected(server) as client:
+        assert (await client.ask(b"garbage\r\n\r\n")).status == 400
+        assert await client.is_closed()
 
 
 async def test_busy_connections_are_not_cut_for_new_ones(server):
