@@ -66,5 +66,5 @@ class TestLocalProvider(ProviderContract):
             LocalProvider(root, bind="127.0.0.1", cluster_id=cluster_id, clock=SystemClock())
             for cluster_id in (CLUSTER_ID, OTHER_CLUSTER_ID)
         )
-        yield ProviderHarness(provider, other)
+        yield ProviderHarness(provider, other, patience=timedelta(seconds=30))
         end_all(root)

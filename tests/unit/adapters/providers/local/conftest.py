@@ -1,6 +1,7 @@
 """Instances below a temporary root; whatever a test started has ended when it is over."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -8,12 +9,14 @@ from typing import Any
 import pytest
 
 from proxy_operator.adapters.providers.local.instances import Instances
+from proxy_operator.domain.instance import Instance, InstanceState
 from proxy_operator.domain.proxy import ProxySpec
 from proxy_operator.domain.secret import Credentials
 from proxy_operator.provisioning.contract import CreateRequest
 from proxy_operator.runtime.clock import SystemClock
 from tests.builders import a_create_request, a_proxy
 from tests.local_instances import end_all
+from tests.unit.adapters.providers.local.targets import pause
 
 
 @pytest.fixture
@@ -37,13 +40,21 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., in
     def start_one(credentials: Credentials | None = None, **spec: Any) -> int:
         request = a_request(credentials=credentials, **spec)
         shared.create(request, threading.Event())
-        instance = shared.observe(request.name)
-        assert instance is not None
-        assert instance.port is not None
-        return instance.port
+        port = when_running(shared, request.name).port
+        assert port is not None
+        return port
 
     yield start_one
     end_all(path)
+
+
+def when_running(instances: Instances, name: str) -> Instance:
+    """Wait for an instance that a busy machine starts more slowly than a create watches."""
+    deadline = time.monotonic() + 30
+    while (found := instances.observe(name)) is None or found.state is not InstanceState.RUNNING:
+        assert time.monotonic() < deadline
+        pause(0.05)
+    return found
 
 
 def a_request(

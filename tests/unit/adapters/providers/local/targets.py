@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok"
-TIMEOUT = 10.0
+TIMEOUT = 30.0
 
 
 class Seen(NamedTuple):

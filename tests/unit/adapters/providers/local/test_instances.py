@@ -31,7 +31,7 @@ from proxy_operator.provisioning.errors import (
 )
 from proxy_operator.runtime.clock import SystemClock, boottime
 from tests.local_instances import is_alive, open_descriptors, process_of
-from tests.unit.adapters.providers.local.conftest import a_request
+from tests.unit.adapters.providers.local.conftest import a_request, when_running
 from tests.unit.adapters.providers.local.targets import (
     a_target,
     basic,
@@ -47,6 +47,7 @@ CREDENTIALS = Credentials("crawler", "s3cret-Wort")
 def created(instances: Instances, request: CreateRequest | None = None) -> CreateRequest:
     request = request or a_request()
     instances.create(request, threading.Event())
+    when_running(instances, request.name)
     return request
 
 
@@ -57,7 +58,7 @@ def seen(instances: Instances, request: CreateRequest) -> Instance:
 
 
 def ended(instances: Instances, request: CreateRequest) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 30
     while instances.end(request.name):
         assert time.monotonic() < deadline
         pause(0.01)
@@ -66,7 +67,7 @@ def ended(instances: Instances, request: CreateRequest) -> None:
 def kill(pid: int, number: signal.Signals = signal.SIGKILL) -> None:
     """End a process of a test and wait until it has gone."""
     os.kill(pid, number)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 30
     while is_alive(pid):
         assert time.monotonic() < deadline
         pause(0.01)
@@ -189,7 +190,7 @@ def test_a_port_in_use_is_named_and_nothing_is_left(instances: Instances, root: 
         request = a_request(port=port)
         with pytest.raises(EnvironmentProviderError, match=f"port {port}: Address already in use"):
             instances.create(request, threading.Event())
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while instances.observe(request.name) is not None:
         assert time.monotonic() < deadline
         pause(0.01)
@@ -279,7 +280,7 @@ def uid_of_killed_operator(root: Path, point: str) -> str:
     done = subprocess.run(
         [sys.executable, "-c", OPERATOR, str(root), point],
         stdout=subprocess.PIPE,
-        timeout=30,
+        timeout=60,
         check=False,
         cwd=Path(__file__).parents[5],
         env={"PYTHONPATH": ".", "PATH": os.defpath},
@@ -307,7 +308,7 @@ def test_an_operator_that_dies_at_any_point_leaves_what_the_next_one_can_tell(
     names = [one.name for one in root.iterdir() if one.name.startswith("proxy-")]
     assert len(names) == (state is not None)
     for name in names:
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 30
         while (found := instances.observe(name)) is None or found.state is not state:
             assert time.monotonic() < deadline
             pause(0.01)
@@ -397,7 +398,7 @@ def test_a_deletion_goes_on_with_every_look(instances: Instances, root: Path):
     assert is_alive(pid)
     long_ago = boottime() - 10
     layout.write_atomically(root / request.name / layout.DELETION, {"since": long_ago})
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while another_operator(root).observe(request.name) is not None:
         assert time.monotonic() < deadline
         pause(0.01)
