@@ -349,6 +349,7 @@ async def test_the_longest_idle_connection_makes_room_for_a_new_one(api):
                 reader, writer = await asyncio.open_connection("127.0.0.1", server.bound_port)
                 clients.append(Client(reader, writer))
                 assert (await clients[-1].ask(request())).status == 200
+                await asyncio.sleep(0.005)  # a loop's time may move in whole milliseconds
             assert await clients[0].is_closed()
             for client in clients[1:]:
                 assert (await client.ask(request())).status == 200
