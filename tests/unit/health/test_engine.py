@@ -352,13 +352,19 @@ async def test_a_replaced_instance_starts_anew():
 async def test_another_instance_at_the_same_address_starts_anew():
     world = World()
     async with world.running():
-        proxy = world.restatus(a_proxy(), ip="192.0.2.1", port=3128, provider_id="a")
-        await asyncio.sleep(10)
-        assert world.report(proxy) is not None
+        proxy = a_proxy(status=settled(port=3128, provider_id="a"))
+        world.store.put(proxy)
+        await asyncio.sleep(100)
+        probes = len(world.prober.sent)
         world.prober.answers["192.0.2.1"] = failed()
-        world.restatus(proxy, ip="192.0.2.1", port=3128, provider_id="b")
-        await asyncio.sleep(1)
-        assert world.report(proxy) is None
+        # The old condition is still there: it says nothing of the new instance.
+        world.restatus(proxy, provider_id="b")
+        await asyncio.sleep(0.1)
+        assert len(world.prober.sent) == probes + 1
+        await asyncio.sleep(90)
+        report = world.report(proxy)
+        assert report is not None
+        assert not report.is_healthy
 
 
 async def test_a_deleted_proxy_is_forgotten_and_its_probe_dropped():
@@ -586,13 +592,17 @@ async def test_a_fault_of_our_own_judges_nobody(fault):
 
 async def test_stopping_judges_nothing():
     world = World()
-    world.prober.answers["192.0.2.1"] = BLACK_HOLE
     async with world.running():
-        proxy = world.add(health_check=HealthCheck(failure_threshold=1))
+        good = world.add("p1", "192.0.2.1")
+        world.prober.answers["192.0.2.2"] = BLACK_HOLE
+        world.add("p2", "192.0.2.2", health_check=HealthCheck(failure_threshold=1))
         await asyncio.sleep(1)
-    assert world.bell.rung == []
-    assert world.prober.in_flight["192.0.2.1"] == 0
-    world.store.remove(key_of(proxy))
-    world.add("p2", "192.0.2.2")
+        assert world.prober.in_flight["192.0.2.2"] == 1
+    assert world.bell.times("p2") == []
+    assert world.prober.in_flight["192.0.2.2"] == 0
+    sent = len(world.prober.sent)
+    world.store.remove(key_of(good))
+    world.add("p3", "192.0.2.3")
     await asyncio.sleep(100)
-    assert len(world.prober.sent) == 1
+    assert world.report(good) is not None
+    assert len(world.prober.sent) == sent
