@@ -130,6 +130,11 @@ class LeaseStoreMachine(RuleBasedStateMachine):
         self.plain.release(lease_id, self.clock.seconds)
         self.store.release(lease_id)
 
+    @rule(every=st.integers(1, 4))
+    def release_many(self, every):
+        for lease in [*self.store.leases()][::every]:
+            self.release(lease.id)
+
     @rule(lease_id=leases, ttl=ttls)
     def renew(self, lease_id, ttl):
         expires = self.clock.seconds + ttl.total_seconds()
@@ -224,7 +229,7 @@ def test_decides_as_a_plain_scan(few, monkeypatch):
     run_state_machine_as_test(
         LeaseStoreMachine,
         settings=settings(
-            max_examples=40,
+            max_examples=100,
             stateful_step_count=60,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow],

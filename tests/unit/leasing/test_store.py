@@ -63,6 +63,42 @@ def test_selector_and_namespace_narrow(store, acquire):
     assert acquire(colour="red") == NOBODY
 
 
+def test_a_released_place_is_preferred_again_while_others_are_held(store, acquire):
+    for name in "abc":
+        store.upsert(a_candidate(name))
+    held = {lease.id: lease.name for lease in [acquire() for _ in range(9)]}
+    assert sorted(held.values()) == [*"aaabbbccc"]
+    acquire()
+    store.release(next(i for i, name in held.items() if name == "b"))
+    assert acquire().name == "b"
+    assert [acquire().name for _ in range(3)] == ["b", "c", "a"]
+
+
+@pytest.mark.parametrize("is_one_shape", [True, False])
+def test_a_target_that_banned_its_favourites_gets_the_best_of_the_rest(
+    store, acquire, clock, is_one_shape
+):
+    """Far more cooldowns than are looked at one by one, in one shape and over many."""
+    for n in range(200):
+        attributes = {"region": "eu"} if is_one_shape else {"region": "eu", "id": str(n)}
+        store.upsert(a_candidate(f"p{n:03}", latency_millis=n, attributes=attributes))
+    for n in range(150):
+        lease = acquire("shop")
+        assert lease.name == f"p{n:03}"
+        store.report(lease.id, ReportResult.BANNED, None)
+        store.release(lease.id)
+    assert acquire("bank").name == "p000"
+    assert [acquire("shop").name for _ in range(51)] == [
+        *(f"p{n:03}" for n in range(150, 200)),
+        "p150",
+    ]
+    store.upsert(a_candidate("new", latency_millis=0))
+    assert acquire("shop").name == "new"
+    clock.pass_time(WINDOW)
+    assert acquire("shop").name == "new"
+    assert acquire("shop").name == "p000"
+
+
 def test_a_hundred_requests_for_one_place_grant_one(store, acquire):
     store.upsert(a_candidate(max_leases=1))
     answers = [acquire() for _ in range(100)]
@@ -176,6 +212,8 @@ def test_a_second_report_starts_the_cooldown_anew(store, acquire, clock):
     store.report(lease.id, ReportResult.BANNED, None)
     clock.pass_time(WINDOW - 1)
     assert acquire("A").retry_after_seconds == 1
+    clock.pass_time(1)
+    assert isinstance(acquire("A"), Lease)
 
 
 @pytest.mark.parametrize("how", ["expired", "released"])
@@ -345,7 +383,7 @@ def test_memory_is_flat_once_leases_and_cooldowns_have_ended(tracing):
         store.upsert(a_candidate(f"p{n}", attributes={"region": f"r{n % 5}"}))
 
     def live(start: int) -> None:
-        for n in range(start, start + 2000):
+        for n in range(start, start + 1000):
             lease = store.acquire(
                 selector={"region": f"r{n % 5}"} if n % 2 else {},
                 namespace=None,
@@ -362,6 +400,29 @@ def test_memory_is_flat_once_leases_and_cooldowns_have_ended(tracing):
     live(0)
     live(10_000)
     assert traced(lambda: live(20_000)) < 20_000
+
+
+def test_targets_leave_nothing_once_their_cooldowns_have_ended(tracing):
+    clock = HandClock()
+    store = LeaseStore(clock)
+    for n in range(20):
+        store.upsert(a_candidate(f"p{n}"))
+
+    def ban(start: int) -> None:
+        for n in range(start, start + 100):
+            for _ in range(10):
+                lease = store.acquire(
+                    selector={}, namespace=None, target=f"t{n}", ttl=timedelta(seconds=5)
+                )
+                assert isinstance(lease, Lease)
+                store.report(lease.id, ReportResult.BANNED, None)
+                store.release(lease.id)
+        clock.pass_time(WINDOW)
+        store.sweep()
+
+    ban(0)
+    assert traced(lambda: ban(1000)) < 20_000
+    assert not store._index._recent_lanes
 
 
 def test_memory_is_flat_under_churn_of_proxies(tracing):
