@@ -22,6 +22,12 @@ run: setup ## run the operator here with examples/quickstart; Ctrl-C ends everyt
 test: setup ## unit, property, contract, fault, architecture and standalone end-to-end tests
 	$(BIN)/pytest -q -m "not slow"
 
+test-slow: setup ## what takes too long for `make test`, such as fifty kills of a real operator
+	$(BIN)/pytest -q -m slow
+
+check-wheel: setup ## build the wheel and try it on every Python found here
+	hack/check-wheel $(BIN)
+
 check: setup ## format, lint, types, import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -41,4 +47,5 @@ check-generate: setup ## fail when a generated file is stale
 lock: setup ## resolve the dependencies anew into requirements/
 	hack/lock $(BIN)
 
-.PHONY: help setup run test check fmt generate check-generate lock
+
+.PHONY: help setup run test test-slow check-wheel check fmt generate check-generate lock

@@ -17,7 +17,7 @@ from tests.builders import EPOCH, a_manifest, a_proxy, a_secret
 from tests.faults.processes import Lives, assert_converged, settle
 from tests.worlds import World
 
-pytestmark = pytest.mark.looptime(start=0)
+pytestmark = pytest.mark.looptime(start=0, noop_cycles=3)
 
 SPAN = timedelta(minutes=25)
 Scenario = Callable[[World], Awaitable[None]]

@@ -43,6 +43,7 @@ from proxy_operator.health.engine import HealthEngine, HealthSettings
 from proxy_operator.health.ports import Prober
 from proxy_operator.health.targets import TargetRules
 from proxy_operator.leasing.feed import CandidateFeed
+from proxy_operator.leasing.gate import CredentialsGate
 from proxy_operator.leasing.store import LeaseStore
 from proxy_operator.leasing.sweep import Sweeper
 from proxy_operator.provisioning.contract import Provider
@@ -56,8 +57,9 @@ from proxy_operator.runtime.clock import Clock
 from proxy_operator.runtime.controller import Controller
 from proxy_operator.runtime.informer import Informer
 from proxy_operator.runtime.manager import Manager, Runnable
-from proxy_operator.runtime.objects import ObjectClient
+from proxy_operator.runtime.objects import ObjectClient, ObjectKey
 from proxy_operator.runtime.source import Channel, enqueue_mapped, enqueue_own
+from proxy_operator.runtime.store import Store, StoreEvent
 from proxy_operator.runtime.supervisor import Policy
 from proxy_operator.runtime.workqueue import WorkQueue
 from proxy_operator.runtime.write_through import WriteThrough
@@ -229,7 +231,11 @@ def build_discovery(
     """Wire the lease store and the discovery API; no tokens is no authentication."""
     discovery = settings.discovery
     leases = LeaseStore(base.clock, discovery.cooldown_window)
-    fleet.proxies.store.add_handler(CandidateFeed(leases).handle)
+    gate = CredentialsGate(leases, fleet.proxies.store, fleet.reader)
+    fleet.proxies.store.add_handler(CandidateFeed(gate).handle)
+    fleet.secrets.store.add_handler(
+        lambda event: gate.recheck(_users_of(fleet.proxies.store, event))
+    )
     FleetCollector(fleet.metrics, fleet.proxies.store.list, leases.total_leases)
     LeaderRecorder(fleet.metrics).leads("proxy-operator", is_leading=True)
     service = DiscoveryService(
@@ -243,6 +249,12 @@ def build_discovery(
     base.manager.add(_Part("lease-sweep", Sweeper(leases).run), elected=False)
     endpoint = discovery_endpoint(service, guard, lambda: base.manager.is_leader)
     return _served(base, "discovery", discovery.bind, endpoint)
+
+
+def _users_of(proxies: Store[Proxy], event: StoreEvent[Secret]) -> list[ObjectKey]:
+    """Return the Proxies that refer to a Secret that came, changed or went."""
+    secret = event.new or event.old
+    return proxies_using(proxies, secret) if secret is not None else []
 
 
 def build_health_endpoint(base: Foundations, bind: Bind) -> HttpServer:

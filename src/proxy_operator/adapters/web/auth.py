@@ -46,13 +46,13 @@ def check_exposure(bind: Bind, *, has_token: bool, allow_unauthenticated: bool) 
         return None
     if bind.is_loopback:
         return (
-            f"the discovery API on {bind} asks for no token: everybody on this machine can lease "
-            "proxies and read their passwords; set DISCOVERY_TOKEN or --discovery-token-file"
+            f"the discovery API on {bind} asks for no token, so everybody on this machine can "
+            "lease proxies and read their passwords; set DISCOVERY_TOKEN or --discovery-token-file"
         )
     if allow_unauthenticated:
         return (
-            f"the discovery API on {bind} asks for no token: everybody who can connect can lease "
-            "proxies and read their passwords"
+            f"the discovery API on {bind} asks for no token, so everybody who can connect can "
+            "lease proxies and read their passwords"
         )
     raise ValueError(
         f"refusing to serve the discovery API on {bind} without a token: set DISCOVERY_TOKEN or "

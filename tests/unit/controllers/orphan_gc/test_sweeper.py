@@ -16,7 +16,7 @@ from proxy_operator.testing.fake_provider import FakeProvider
 from tests.builders import a_proxy
 from tests.worlds import CLUSTER, OneRegistry, World, a_running_world, a_world, sleep
 
-pytestmark = pytest.mark.looptime(start=0)
+pytestmark = pytest.mark.looptime(start=0, noop_cycles=3)
 
 HOUR = timedelta(hours=1)
 OLD = timedelta(minutes=11)

@@ -26,7 +26,7 @@ from proxy_operator.runtime.objects import MetadataPatch, ObjectKey, Preconditio
 from tests.builders import a_manifest, a_meta, a_proxy, a_secret
 from tests.worlds import World, a_running_world, a_world, sleep
 
-pytestmark = pytest.mark.looptime(start=0)
+pytestmark = pytest.mark.looptime(start=0, noop_cycles=3)
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)

@@ -12,7 +12,7 @@ from proxy_operator.runtime.objects import MetadataPatch, ObjectKey, Preconditio
 from tests.builders import EPOCH, a_proxy, an_external
 from tests.worlds import a_running_world, a_world, sleep
 
-pytestmark = pytest.mark.looptime(start=0)
+pytestmark = pytest.mark.looptime(start=0, noop_cycles=3)
 
 
 async def test_an_external_proxy_needs_no_instance_and_no_finalizer():
