@@ -7,7 +7,8 @@ from collections.abc import Container
 from datetime import timedelta
 from math import inf
 
-from proxy_operator.leasing.group import EVERYBODY, Record, Shape, State
+from proxy_operator.leasing.group import EVERYBODY
+from proxy_operator.leasing.shape import Record, Shape, State
 
 
 class Cooldowns:

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Final, TypeVar
 
-from proxy_operator.leasing.group import Record, Shape, View
 from proxy_operator.leasing.recent import Recent
+from proxy_operator.leasing.shape import Record, Shape, View
 
 _MOST_VIEWS: Final = 128
 _LEAST_BUDGET: Final = 1 << 19

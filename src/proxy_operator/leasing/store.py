@@ -16,8 +16,9 @@ import msgspec
 from proxy_operator.domain.lease import Candidate, Lease, NoMatch, ReportResult
 from proxy_operator.leasing.cooldowns import Cooldowns
 from proxy_operator.leasing.frontier import Frontier
-from proxy_operator.leasing.group import EVERYBODY, Claim, Record, View
+from proxy_operator.leasing.group import EVERYBODY
 from proxy_operator.leasing.index import Index
+from proxy_operator.leasing.shape import Claim, Record, View
 from proxy_operator.runtime.clock import Clock
 
 COOLDOWN_WINDOW: Final = timedelta(minutes=15)
