@@ -4,7 +4,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -19,6 +19,15 @@ class Stat(NamedTuple):
     parent: int
     group: int
     start: int
+
+    @property
+    def identity(self) -> tuple[int, int, int]:
+        """What stays the same for as long as it is the same process."""
+        return self.pid, self.group, self.start
+
+
+def identities(found: Iterable[Stat]) -> list[tuple[int, int, int]]:
+    return sorted(one.identity for one in found)
 
 
 def stat_of(pid: int) -> Stat | None:
