@@ -69,6 +69,7 @@ class Informer(Generic[T]):
         self._labels = dict(labels or {})
         self._synced = asyncio.Event()
         self._version: str | None = None
+        self._listed = 0  # version of the last list
         self._failures = 0
         self._lost_at: float | None = None
         self._graves: dict[str, int] = {}  # uid -> newest version at which it was known to be gone
@@ -133,10 +134,21 @@ class Informer(Generic[T]):
         key = key_of(obj)
         if self._observed is not None:
             self._observed.add(key)
+        if self._is_outlived(obj):
+            return
         if self._selects(obj):
             self._accept(obj, is_echo=is_echo)
         else:
             self._drop(key, obj.metadata.uid, _version_of(obj))
+
+    def _is_outlived(self, obj: T) -> bool:
+        """Tell whether a list newer than this reply did not show the object.
+
+        Then it is gone, and no event will come to say so.
+        """
+        stored = self.store.get(key_of(obj))
+        is_stored = stored is not None and stored.metadata.uid == obj.metadata.uid
+        return not is_stored and _version_of(obj) <= self._listed
 
     def observe_deleted(self, key: ObjectKey, uid: str) -> None:
         """Take in that a write of ours removed that very object."""
@@ -191,7 +203,7 @@ class Informer(Generic[T]):
 
     def _replace(self, listing: ObjectList[T], observed: set[ObjectKey]) -> None:
         """Make the store equal to the list, but for newer writes of our own."""
-        version = int(listing.resource_version)
+        version = self._listed = int(listing.resource_version)
         listed = {key_of(obj): obj.metadata.uid for obj in listing.items}
         for stored in self.store.list():
             key, uid = key_of(stored), stored.metadata.uid

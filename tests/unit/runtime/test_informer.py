@@ -328,3 +328,12 @@ async def test_run_can_be_started_again_and_goes_on():
             await asyncio.wait_for(watched.informer.run(), 5)
     assert watched.calls == ["list", "watch 10", "watch 10"]
     assert watched.script.open_streams == 0
+
+
+async def test_a_late_reply_does_not_bring_back_what_a_list_no_longer_shows():
+    """Written, removed by somebody else, listed; only then the reply of the write comes."""
+    async with watching(a_list(4)) as watched:
+        watched.informer.observe(an_object("a", 2))
+        assert watched.told == []
+        watched.informer.observe(an_object("b", 5))
+        assert watched.told == ["+uid-b@5"]
