@@ -24,7 +24,8 @@ from proxy_operator.runtime.errors import InvalidError
 from tests.unit.adapters.admission.manifests import METADATA, PROXIES, UPDATES, Case
 
 KUBECONFIG = os.environ.get("TEST_KUBECONFIG", "")
-pytestmark = pytest.mark.skipif(not KUBECONFIG, reason="TEST_KUBECONFIG names no cluster")
+if not KUBECONFIG:
+    pytest.fail("set TEST_KUBECONFIG to the kubeconfig of a kube-apiserver", pytrace=False)
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 PROXIES_PATH = "/apis/crawl.example.com/v1alpha1/namespaces/default/proxies"

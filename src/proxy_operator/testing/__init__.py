@@ -1,4 +1,4 @@
-"""The test kit: fakes, and the contract suites that hold fakes and real adapters to one promise.
+"""The test kit: fakes, fault wrappers and contract suites, for us and for authors of providers.
 
-It ships so that providers kept elsewhere can run the same suites. Nothing imports it at run time.
+Nothing that ships at run time imports it. It needs pytest.
 """

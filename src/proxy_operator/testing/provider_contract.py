@@ -1,4 +1,3 @@
-
 """The suite every provider must pass: subclass `ProviderContract` and give it a `harness` fixture.
 
 A rule a visitor must keep: nothing here knows an adapter; what an adapter cannot do, the contract

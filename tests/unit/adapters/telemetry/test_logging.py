@@ -92,7 +92,7 @@ def test_levels_filter_and_chatty_libraries_are_held_back():
 def test_debug_shows_everything():
     stream = io.StringIO()
     set_up_logging("debug", stream=stream)
-    logging.getLogger("uvicorn.access").info("shown")
+    logging.getLogger("aiohttp.access").info("shown")
     logger.debug("shown")
     assert len(logged(stream)) == 2
 
