@@ -14,6 +14,7 @@ from proxy_operator.domain.lease import Candidate, NoMatch
 class PlainClaim:
     uid: str
     target: str
+    address: tuple[str, int] | None
     expires: float
     ended: float | None = None
 
@@ -81,7 +82,8 @@ class PlainLeaseStore:
         )
 
     def grant(self, lease_id: str, uid: str, target: str, expires: float) -> None:
-        self.claims[lease_id] = PlainClaim(uid, target, expires)
+        address = self.addresses.get(uid)
+        self.claims[lease_id] = PlainClaim(uid, target, address, expires)
 
     def release(self, lease_id: str, now: float) -> None:
         self.settle(now)
@@ -102,11 +104,16 @@ class PlainLeaseStore:
         claim = self.claims.get(lease_id)
         if claim is None:
             return False
-        if not is_ok:
+        if not is_ok and claim.address == self.addresses.get(claim.uid):
             self.cooldowns[claim.uid, target or claim.target] = now + self.window
         return True
 
-    def upsert(self, candidate: Candidate) -> None:
+    def upsert(self, candidate: Candidate, now: float) -> None:
+        self.settle(now)
+        old = self.candidates.get(candidate.uid)
+        if old is not None and old.address != candidate.address:
+            for claim in self.active(candidate.uid):
+                claim.ended = now
         for other in [*self.candidates.values()]:
             same_name = (other.namespace, other.name) == (candidate.namespace, candidate.name)
             if same_name and other.uid != candidate.uid:

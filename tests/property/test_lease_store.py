@@ -96,7 +96,7 @@ class LeaseStoreMachine(RuleBasedStateMachine):
 
     def upsert(self, candidate: Candidate) -> None:
         self.store.upsert(candidate)
-        self.plain.upsert(candidate)
+        self.plain.upsert(candidate, self.clock.monotonic())
 
     def change(self, n: int, **fields) -> None:
         found = self.plain.candidates.get(f"uid-{n}")

@@ -25,11 +25,13 @@ class State(IntEnum):
 class Claim:
     """A lease as the store keeps it: whose it is, and its end on the monotonic clock."""
 
-    __slots__ = ("expires", "lease", "record", "serial")
+    __slots__ = ("address", "expires", "lease", "record", "serial")
 
     def __init__(self, record: "Record", lease: Lease, expires: float, serial: int) -> None:
         self.record = record
         self.lease = lease
+        self.address = record.address
+        """Where the client was sent; what it reports later is about this address."""
         self.expires = expires
         self.serial = serial
 

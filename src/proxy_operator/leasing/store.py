@@ -74,13 +74,14 @@ class LeaseStore:
         """Note how the use went; False when the lease is unknown.
 
         Anything but ok blocks the proxy for the target of the report, else of the lease, else
-        for everybody. Ended leases still resolve for the cooldown window.
+        for everybody. Ended leases still resolve for the cooldown window. What is said of an
+        address that the proxy no longer has does not block the new one.
         """
         now = self._settle()
         claim = self._claims.get(lease_id) or self._ended.get(lease_id)
         if claim is None or claim.record.shape is None:
             return False
-        if result is not ReportResult.OK:
+        if result is not ReportResult.OK and claim.address == claim.record.address:
             self._cooldowns.start(claim.record, target or claim.lease.target or EVERYBODY, now)
             self._expect(now + self._window)
             self._index.refresh(claim.record)
@@ -123,9 +124,9 @@ class LeaseStore:
     def upsert(self, candidate: Candidate) -> None:
         """Take in a candidate, or what changed of it.
 
-        Leases survive everything but another UID; cooldowns do not survive another address.
+        A lost or another address ends the leases; another address ends the cooldowns too.
         """
-        self._settle()
+        now = self._settle()
         name = (candidate.namespace, candidate.name)
         if self._uids.get(name, candidate.uid) != candidate.uid:
             self.remove(self._uids[name])
@@ -135,6 +136,9 @@ class LeaseStore:
             self._uids[name] = candidate.uid
             self._index.add(record)
             return
+        if candidate.address != record.candidate.address:
+            for claim in [*record.claims.values()]:
+                self._end(claim, now)
         self._update(record, candidate)
 
     def remove(self, uid: str) -> None:

@@ -322,7 +322,7 @@ def test_a_namesake_with_another_uid_starts_clean(store, acquire):
     assert store.total_leases() == 1
 
 
-def test_a_new_address_ends_the_cooldowns_and_keeps_the_leases(store, acquire):
+def test_a_new_address_ends_the_cooldowns(store, acquire):
     store.upsert(a_candidate())
     store.report(acquire("A").id, ReportResult.BANNED, None)
     store.upsert(a_candidate(address=None, is_healthy=False))
@@ -330,7 +330,25 @@ def test_a_new_address_ends_the_cooldowns_and_keeps_the_leases(store, acquire):
     assert isinstance(acquire("A"), NoMatch)
     store.upsert(a_candidate(address=("192.0.2.2", 3128)))
     assert isinstance(acquire("A"), Lease)
-    assert store.active_leases("uid-p1") == 2
+
+
+@pytest.mark.parametrize("address", [None, ("192.0.2.2", 3128)])
+def test_a_proxy_that_loses_its_address_loses_its_leases(store, acquire, address):
+    store.upsert(a_candidate(max_leases=1))
+    acquire("A")
+    store.upsert(a_candidate(max_leases=1, address=address, is_healthy=False))
+    assert [*store.leases()] == []
+    assert store.active_leases("uid-p1") == 0
+    store.upsert(a_candidate(max_leases=1, address=("192.0.2.2", 3128)))
+    assert isinstance(acquire("A"), Lease)
+
+
+def test_a_late_report_on_an_old_address_does_not_block_the_new_one(store, acquire):
+    store.upsert(a_candidate())
+    lease = acquire("A")
+    store.upsert(a_candidate(address=("192.0.2.2", 3128)))
+    assert store.report(lease.id, ReportResult.BANNED, None)
+    assert isinstance(acquire("A"), Lease)
 
 
 def test_attributes_may_change_under_a_lease(store, acquire):
