@@ -204,7 +204,10 @@ class HealthEngine:
             return
         watched.probe = None
         interval = _check(watched.proxy).interval
-        if watched.is_newcomer:
+        if watched.record.verdict is None:
+            # Nobody knows yet what it is good for: ask again soon.
+            at = self._clock.monotonic() + min(interval, schedule.UNJUDGED).total_seconds()
+        elif watched.is_newcomer:
             watched.is_newcomer = False
             at = schedule.second(due_at, watched.uid, interval)
         else:

@@ -17,6 +17,10 @@ SPACING: Final = 0.05
 HORIZON: Final = 5.0
 CROWDED_SPACING: Final = 0.002
 
+# A proxy without a verdict is probed again so soon: a new one that does not work is known within
+# seconds, not after failureThreshold intervals.
+UNJUDGED: Final = timedelta(seconds=2)
+
 
 class Due(NamedTuple):
     """A proxy whose moment has come."""

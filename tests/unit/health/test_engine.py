@@ -128,19 +128,28 @@ async def test_a_new_proxy_is_probed_at_once_and_its_first_verdict_reported():
         assert world.bell.times("p1") == [pytest.approx(0.05, abs=0.001)]
 
 
-async def test_a_first_bad_verdict_needs_the_whole_run():
+async def test_a_first_bad_verdict_needs_the_whole_run_but_comes_within_seconds():
     world = World()
     world.prober.answers["192.0.2.1"] = failed(ProbeError.REFUSED, "refused")
     async with world.running():
         proxy = world.add()
-        await asyncio.sleep(15)
+        await asyncio.sleep(3.5)
         assert world.report(proxy) is None
-        await asyncio.sleep(75)
+        await asyncio.sleep(1)
         report = world.report(proxy)
         assert report is not None
         assert not report.is_healthy
         assert (report.error, report.detail) == (ProbeError.REFUSED, "refused")
         assert len(world.bell.rung) == 1
+
+
+async def test_once_judged_a_bad_proxy_is_probed_in_its_rhythm():
+    world = World()
+    world.prober.answers["192.0.2.1"] = failed(ProbeError.AUTH, "407")
+    async with world.running():
+        world.add()
+        await asyncio.sleep(600)
+        assert len(world.prober.sent) <= 3 + 600 / 30
 
 
 async def test_a_proxy_keeps_its_rhythm():
