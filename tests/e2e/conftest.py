@@ -19,6 +19,16 @@ def home(tmp_path: Path) -> Iterator[Home]:
 
 
 @pytest.fixture(scope="module")
+def shared_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    """For modules whose tests only look."""
+    made = Home(tmp_path_factory.mktemp("home"))
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture(scope="module")
 def origin() -> Iterator[Origin]:
     made = Origin()
     try:

@@ -234,9 +234,9 @@ class Home:
             self.run(self.store.client.delete(Proxy, ObjectKey("default", name)))
 
     def events(self, name: str) -> list[str]:
-        """Reasons of the Events of that name, oldest first."""
+        """Reasons of the Events of that name, each as often as it happened."""
         told = self.run(self.store.events.events_of(ObjectKey("default", name)))
-        return [one.event.reason for one in told]
+        return [one.event.reason for one in told for _ in range(one.times)]
 
     def are_ready(self, *names: str) -> bool:
         """Tell whether these, or all, are Ready at their generation and none is going."""

@@ -31,9 +31,10 @@ def betrayed_by(text: str) -> set[str]:
     return {one for one in SPELLINGS if one in text}
 
 
-@pytest.fixture
-def operator(home: Home, origin: Origin) -> Operator:
-    """An operator that has probed right and wrong passwords, leased, refused and replaced."""
+@pytest.fixture(scope="module")
+def operator(shared_home: Home, origin: Origin) -> Operator:
+    """An operator that has probed right and wrong passwords, and leased."""
+    home = shared_home
     operator = home.operator("--log-level", "debug")
     home.apply(credentials("s", PASSWORD), credentials("wrong", WRONG))
     home.apply(a_local("auth", secret="s"))
@@ -55,13 +56,13 @@ def reason_of(home: Home, name: str) -> str:
     return next((c.reason for c in proxy.status.conditions if c.type == "Healthy"), "")
 
 
-def test_no_output_betrays_a_secret(home: Home, operator: Operator):
+def test_no_output_betrays_a_secret(shared_home: Home, operator: Operator):
     asked = [
-        home.cli("get", "secrets", "-o", "yaml"),
-        home.cli("get", "secrets", "-o", "json"),
-        home.cli("get", "proxies", "-o", "yaml"),
-        home.cli("describe", "proxy", "auth", "refused"),
-        home.cli("describe", "secret", "s"),
+        shared_home.cli("get", "secrets", "-o", "yaml"),
+        shared_home.cli("get", "secrets", "-o", "json"),
+        shared_home.cli("get", "proxies", "-o", "yaml"),
+        shared_home.cli("describe", "proxy", "auth", "refused"),
+        shared_home.cli("describe", "secret", "s"),
     ]
     for ended in asked:
         assert ended.code == 0, ended
@@ -75,16 +76,15 @@ def test_no_output_betrays_a_secret(home: Home, operator: Operator):
     metrics = operator.ask("GET", "/metrics", server="metrics").body
     assert 'proxy="default/auth"' in metrics
     assert betrayed_by(metrics) == set()
-    wrong = home.cli("lease", "--api", operator.api, env={"DISCOVERY_TOKEN": f"{TOKEN}x"})
+    wrong = shared_home.cli("lease", "--api", operator.api, env={"DISCOVERY_TOKEN": f"{TOKEN}x"})
     assert wrong.code == 1
     assert betrayed_by(wrong.out + wrong.err) == set()
-    assert operator.stop() == 0
     assert operator.said("request served")
     assert betrayed_by(operator.output()) == set()
 
 
-def test_no_process_betrays_a_secret(home: Home, operator: Operator):
-    [launcher] = home.launchers()
+def test_no_process_betrays_a_secret(shared_home: Home, operator: Operator):
+    [launcher] = shared_home.launchers()
     assert betrayed_by(" ".join(arguments_of(operator.pid))) == set()
     for one in (launcher, *children_of(operator.pid)):
         assert betrayed_by(" ".join(arguments_of(one.pid))) == set()
@@ -92,13 +92,13 @@ def test_no_process_betrays_a_secret(home: Home, operator: Operator):
     assert "HOME=" in environment_of(launcher.pid)
 
 
-def test_every_file_is_its_owners_alone(home: Home, operator: Operator):
-    assert stat.S_IMODE(home.data_dir.stat().st_mode) == 0o700
-    found = [*home.data_dir.rglob("*")]
+def test_every_file_is_its_owners_alone(shared_home: Home, operator: Operator):
+    assert stat.S_IMODE(shared_home.data_dir.stat().st_mode) == 0o700
+    found = [*shared_home.data_dir.rglob("*")]
     assert len(found) > 6
     for path in found:
         assert stat.S_IMODE(path.stat().st_mode) in ({0o700} if path.is_dir() else {0o600}), path
-    for path in home.instances.rglob("*"):
+    for path in shared_home.instances.rglob("*"):
         if path.is_file():
             assert betrayed_by(path.read_text(errors="replace")) == set(), path
     assert operator.process.poll() is None
