@@ -2,13 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
 from enum import StrEnum
 from typing import TypeVar
 
-from proxy_operator.domain.instance import Instance
-from proxy_operator.domain.proxy import ProxySpec
-from proxy_operator.provisioning.contract import CreateRequest, InstanceList, Provider
+from proxy_operator.provisioning.contract import Provider
+from proxy_operator.provisioning.decorator import DecoratedProvider
 from proxy_operator.provisioning.errors import (
     EnvironmentProviderError,
     InstanceNotFoundError,
@@ -46,38 +44,17 @@ def result_of(error: BaseException) -> CallResult:
             return CallResult.TRANSIENT
 
 
-class InstrumentedProvider:
+class InstrumentedProvider(DecoratedProvider):
     """Counts and times each call of the contract; changes nothing."""
 
     def __init__(self, inner: Provider, name: str, recorder: Recorder, clock: Clock) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._name = name
         self._recorder = recorder
         self._clock = clock
 
-    @property
-    def appears_within(self) -> timedelta:
-        return self._inner.appears_within
-
-    def placements(self, spec: ProxySpec) -> tuple[str, ...]:
-        return self._inner.placements(spec)
-
-    def provider_id(self, *, namespace: str, name: str, zone: str) -> str:
-        return self._inner.provider_id(namespace=namespace, name=name, zone=zone)
-
-    async def create(self, request: CreateRequest) -> str:
-        return await self._measure("create", lambda: self._inner.create(request))
-
-    async def get(self, provider_id: str) -> Instance:
-        return await self._measure("get", lambda: self._inner.get(provider_id))
-
-    async def delete(self, provider_id: str) -> None:
-        await self._measure("delete", lambda: self._inner.delete(provider_id))
-
-    async def list_by_tag(self) -> InstanceList:
-        return await self._measure("list_by_tag", self._inner.list_by_tag)
-
-    async def _measure(self, op: str, call: Callable[[], Awaitable[T]]) -> T:
+    async def around(self, op: str, call: Callable[[], Awaitable[T]]) -> T:
+        """Make the call, and record how it ended and how long it took."""
         started = self._clock.monotonic()
         result = CallResult.SUCCESS
         try:

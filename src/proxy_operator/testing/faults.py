@@ -10,9 +10,8 @@ from datetime import timedelta
 from enum import Enum, auto
 from typing import Any, TypeVar
 
-from proxy_operator.domain.instance import Instance
-from proxy_operator.domain.proxy import ProxySpec
-from proxy_operator.provisioning.contract import CreateRequest, InstanceList, Provider
+from proxy_operator.provisioning.contract import Provider
+from proxy_operator.provisioning.decorator import DecoratedProvider
 from proxy_operator.provisioning.errors import TransientProviderError
 from proxy_operator.runtime.errors import UnavailableError
 from proxy_operator.runtime.objects import (
@@ -140,34 +139,14 @@ class FaultyClient:
         await self._pass("delete", lambda: self._inner.delete(kind, key, preconditions))
 
 
-class FaultyProvider:
+class FaultyProvider(DecoratedProvider):
     """A `Provider` behind a gate."""
 
     def __init__(self, inner: Provider, gate: Gate) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._gate = gate
 
-    async def _pass(self, name: str, call: Callable[[], Awaitable[R]]) -> R:
-        return await self._gate.pass_through(name, call, TransientProviderError("no answer"))
-
-    @property
-    def appears_within(self) -> timedelta:
-        return self._inner.appears_within
-
-    def placements(self, spec: ProxySpec) -> tuple[str, ...]:
-        return self._inner.placements(spec)
-
-    def provider_id(self, *, namespace: str, name: str, zone: str) -> str:
-        return self._inner.provider_id(namespace=namespace, name=name, zone=zone)
-
-    async def create(self, request: CreateRequest) -> str:
-        return await self._pass("provider.create", lambda: self._inner.create(request))
-
-    async def get(self, provider_id: str) -> Instance:
-        return await self._pass("provider.get", lambda: self._inner.get(provider_id))
-
-    async def delete(self, provider_id: str) -> None:
-        await self._pass("provider.delete", lambda: self._inner.delete(provider_id))
-
-    async def list_by_tag(self) -> InstanceList:
-        return await self._pass("provider.list_by_tag", self._inner.list_by_tag)
+    async def around(self, op: str, call: Callable[[], Awaitable[R]]) -> R:
+        """Let the call pass the gate."""
+        error = TransientProviderError("no answer")
+        return await self._gate.pass_through(f"provider.{op}", call, error)

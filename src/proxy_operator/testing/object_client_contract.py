@@ -4,8 +4,6 @@ Subclass it where tests are collected, with a `client` fixture. It runs against 
 kube-apiserver too: nothing here may ask for more than Kubernetes can do.
 """
 
-
-
 import asyncio
 import uuid
 from collections.abc import AsyncGenerator
