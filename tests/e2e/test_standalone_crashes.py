@@ -183,7 +183,7 @@ def test_a_crash_at_any_moment_loses_and_leaves_nothing(home: Home, origin: Orig
         before = chaos.ready_ones()
         if before:
             assert operator.lease() is not None
-        home.run(chaos.crash(operator, chaos.random.uniform(0, 1.2)))
+        home.run(chaos.crash(operator, chaos.random.uniform(0, 0.8)))
         operator.kill()
         if chaos.random.random() < 0.3:
             # Killed again while it starts and takes over.

@@ -153,14 +153,13 @@ def test_a_manifest_with_a_fault_applies_nothing_of_its_file(home: Home, fault: 
     assert home.proxies() == {}
 
 
-@pytest.mark.parametrize("fault", ["broken", "field"])
-def test_a_run_that_is_to_apply_a_faulty_manifest(home: Home, fault: str):
+def test_a_run_that_is_to_apply_a_faulty_manifest(home: Home):
     file = home.root / "m.yaml"
-    file.write_text(f"{MANIFESTS[fault][0]}---\n{GOOD}")
+    file.write_text(f"{MANIFESTS['field'][0]}---\n{GOOD}")
     ended = start(home, "--apply", str(file))
     assert str(file) in ended.err
     assert sentence(Ended(ended.code, "", ended.err))
-    assert not home.data_dir.exists() or home.proxies() == {}
+    assert home.proxies() == {}
     assert home.instance_names() == []
 
 
@@ -168,7 +167,6 @@ def test_a_run_that_is_to_apply_a_faulty_manifest(home: Home, fault: str):
     ("flags", "hint"),
     [
         (("--gc-interval", "soon"), "--gc-interval"),
-        (("--drift-poll", "0s"), "--drift-poll"),
         (("--discovery-bind", "8090"), "--discovery-bind"),
     ],
 )
