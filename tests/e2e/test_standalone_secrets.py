@@ -56,6 +56,12 @@ def reason_of(home: Home, name: str) -> str:
     return next((c.reason for c in proxy.status.conditions if c.type == "Healthy"), "")
 
 
+def test_a_secret_would_be_found():
+    login = base64.b64encode(f"crawler:{PASSWORD}".encode()).decode()
+    for text in (PASSWORD, f"Basic {login}", json.dumps({"p": PASSWORD}), quote(PASSWORD)):
+        assert betrayed_by(f"... {text} ...")
+
+
 def test_no_output_betrays_a_secret(shared_home: Home, operator: Operator):
     asked = [
         shared_home.cli("get", "secrets", "-o", "yaml"),
