@@ -238,6 +238,11 @@ class Home:
         told = self.run(self.store.events.events_of(ObjectKey("default", name)))
         return [one.event.reason for one in told for _ in range(one.times)]
 
+    def health_reason(self, name: str) -> str:
+        """Return why a Proxy is healthy or not."""
+        rows = self.proxies()[name].status.conditions
+        return next((row.reason for row in rows if row.type == "Healthy"), "")
+
     def are_ready(self, *names: str) -> bool:
         """Tell whether these, or all, are Ready at their generation and none is going."""
         proxies = self.proxies()

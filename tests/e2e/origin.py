@@ -16,8 +16,12 @@ import trustme
 
 class _Page(BaseHTTPRequestHandler):
     timeout = 10
+    server: "_Server"
 
     def do_GET(self) -> None:
+        if self.path == "/health" and not self.server.is_well.is_set():
+            self.send_error(503)
+            return
         page = {"from": self.client_address[0], "path": self.path, "headers": dict(self.headers)}
         body = json.dumps(page).encode()
         self.send_response(200)
@@ -32,6 +36,11 @@ class _Page(BaseHTTPRequestHandler):
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     context: ssl.SSLContext | None = None
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Page)
+        self.is_well = threading.Event()
+        self.is_well.set()
 
     def finish_request(self, request: Any, client_address: Any) -> None:
         if self.context is None:
@@ -53,8 +62,8 @@ class Origin:
         authority.issue_cert("127.0.0.1").configure_cert(server_context)
         self.authority = authority.cert_pem.bytes()
         self._trust = ssl.create_default_context(cadata=self.authority.decode())
-        self._plain = _Server(("127.0.0.1", 0), _Page)
-        self._secure = _Server(("127.0.0.1", 0), _Page)
+        self._plain = _Server()
+        self._secure = _Server()
         self._secure.context = server_context
         self._threads = [
             threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
@@ -66,6 +75,15 @@ class Origin:
     @property
     def http(self) -> str:
         return f"http://127.0.0.1:{self._plain.server_port}/page"
+
+    @property
+    def health(self) -> str:
+        """A page for probes, which fails while `is_well` is not set."""
+        return f"http://127.0.0.1:{self._plain.server_port}/health"
+
+    @property
+    def is_well(self) -> threading.Event:
+        return self._plain.is_well
 
     @property
     def https(self) -> str:

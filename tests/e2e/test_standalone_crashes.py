@@ -206,7 +206,6 @@ def test_a_restart_of_a_settled_fleet_writes_nothing(home: Home):
     events = {name: home.events(name) for name in home.proxies()}
 
     operator = home.operator("--log-level", "debug")
-    # Long enough for each to be observed and probed again more than once.
     until(lambda: probes_of(operator) >= 6, "two probes of each")
     for name in home.proxies():
         assert operator.lease() is not None, name

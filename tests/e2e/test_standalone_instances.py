@@ -21,15 +21,22 @@ NEVER = ("--gc-interval", "1h")
 
 def test_a_proxy_that_dies_while_leased_is_replaced(home: Home, origin: Origin):
     operator = home.operator()
-    home.apply(credentials("s", "p"), a_local("one", secret="s"))
+    check = {"interval": "1s", "timeout": "1s", "url": origin.health}
+    home.apply(credentials("s", "p"), a_local("one", secret="s", healthCheck=check))
     home.wait_ready("one")
-    process = home.process_of("one")
+    process, port = home.process_of("one"), home.proxies()["one"].status.port
     assert operator.lease() is not None
-    os.killpg(process.group, signal.SIGKILL)
-    until(lambda: group_of(process.group) == [], "it is dead")
-    until(lambda: operator.lease() is None, "it is no longer offered", every=0.02)
-
-    # Not offered again before it is healthy, and then it is another process that works.
+    origin.is_well.clear()
+    try:
+        os.killpg(process.group, signal.SIGKILL)
+        until(lambda: group_of(process.group) == [], "it is dead")
+        until(lambda: operator.lease() is None, "it is no longer offered", every=0.02)
+        # Its successor listens, and is offered to nobody before a probe through it succeeds.
+        until(lambda: home.proxies()["one"].status.port not in {None, port}, "it listens")
+        until(lambda: home.health_reason("one") == "ProbeFailed", "it is probed")
+        assert operator.lease() is None
+    finally:
+        origin.is_well.set()
     answer: Any = until(operator.lease, "its successor is offered", every=0.02)
     assert is_ready(home.proxies()["one"])
     assert origin.fetch(origin.http, answer["proxy"]["url"])["path"] == "/page"

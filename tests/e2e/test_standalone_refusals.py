@@ -67,7 +67,14 @@ def taken() -> Iterator[int]:
         yield holder.getsockname()[1]
 
 
-@pytest.mark.parametrize("flag", ["--discovery-bind", "--metrics-bind", "--health-probe-bind"])
+@pytest.mark.parametrize(
+    "flag",
+    [
+        "--discovery-bind",
+        pytest.param("--metrics-bind", marks=pytest.mark.slow),
+        pytest.param("--health-probe-bind", marks=pytest.mark.slow),
+    ],
+)
 def test_a_port_that_is_taken(home: Home, taken: int, flag: str):
     home.apply(a_local("p1"))
     said = sentence(start(home, flag, f"127.0.0.1:{taken}"))
@@ -125,6 +132,7 @@ def test_a_store_of_a_newer_version(home: Home):
     assert store.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_store_that_is_none(home: Home):
     home.data_dir.mkdir(mode=0o700)
     (home.data_dir / "store.sqlite3").write_bytes(b"not a database at all, but long enough" * 40)
@@ -183,6 +191,7 @@ def test_an_open_api_beyond_loopback(home: Home):
     assert not home.data_dir.exists()
 
 
+@pytest.mark.slow
 def test_a_token_file_that_is_missing(home: Home):
     missing = home.root / "token"
     said = sentence(start(home, "--discovery-token-file", str(missing)), code=2)

@@ -43,17 +43,12 @@ def operator(shared_home: Home, origin: Origin) -> Operator:
     assert port
     ref = {"credentialsSecretRef": {"name": "wrong"}}
     home.apply(an_external("refused", port, origin.http, **ref))
-    until(lambda: reason_of(home, "refused") == "AuthFailed", "the wrong password is refused")
+    until(lambda: home.health_reason("refused") == "AuthFailed", "the wrong password is refused")
     url = operator.lease(target="a.example")["proxy"]["url"]
     assert origin.fetch(origin.https, url)["path"] == "/page"
     with pytest.raises(urllib.error.URLError, match="407"):
         origin.fetch(origin.http, url.replace(quote(PASSWORD, safe=""), quote(WRONG, safe="")))
     return operator
-
-
-def reason_of(home: Home, name: str) -> str:
-    proxy = home.proxies()[name]
-    return next((c.reason for c in proxy.status.conditions if c.type == "Healthy"), "")
 
 
 def test_a_secret_would_be_found():

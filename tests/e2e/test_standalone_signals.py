@@ -16,7 +16,9 @@ from tests.e2e.processes import children_of, identities, until
 QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 def test_a_graceful_end_leaves_the_proxies(home: Home, origin: Origin, number: int):
     operator = home.operator()
     home.apply(a_local("one"), a_local("two"))
@@ -107,6 +109,7 @@ def test_ctrl_c_on_the_quickstart_ends_everything(home: Home):
     assert home.instance_names() == []
 
 
+@pytest.mark.slow
 def test_ctrl_c_before_anything_is_ready_ends_everything(home: Home):
     operator = start_quickstart(home)
     until(home.instance_names, "the first instance is on its way", every=0.005)
@@ -125,10 +128,8 @@ def threads(pid: int) -> int:
     return len(os.listdir(f"/proc/{pid}/task"))
 
 
-@pytest.mark.parametrize(
-    "rounds", [pytest.param(1, id="one"), pytest.param(13, id="many", marks=pytest.mark.slow)]
-)
-def test_descriptors_and_threads_do_not_grow(home: Home, rounds: int):
+@pytest.mark.slow
+def test_descriptors_and_threads_do_not_grow(home: Home):
     operator = home.operator()
     names = ("a", "b", "c", "d")
 
@@ -144,7 +145,7 @@ def test_descriptors_and_threads_do_not_grow(home: Home, rounds: int):
 
     cycle()
     files, workers = open_files(operator.pid), threads(operator.pid)
-    for _ in range(rounds):
+    for _ in range(13):
         cycle()
     # Connections of the last requests may be closing yet.
     until(lambda: open_files(operator.pid) <= files + 2, "descriptors are given back")

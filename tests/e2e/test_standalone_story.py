@@ -111,6 +111,7 @@ def delete_some(home: Home) -> None:
     assert len(home.instance_names()) == 1
 
 
+@pytest.mark.slow
 def test_down_without_an_operator_takes_everything(home: Home):
     operator = home.operator()
     home.apply(credentials("s", "p"), a_local("one", secret="s"), a_local("two"))
