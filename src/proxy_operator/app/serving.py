@@ -82,7 +82,7 @@ async def run_until(
 ) -> None:
     """Serve until `leave` is set: the session's end comes first, then the operator's.
 
-    When the session fails, it is ended and the operator stopped in the same order.
+    When the session fails, only the operator is stopped: its end would delete what others made.
     """
     stop = asyncio.Event()
     started: asyncio.Future[Listening] = asyncio.get_running_loop().create_future()
@@ -101,14 +101,10 @@ async def run_until(
 async def _accompany(
     session: Session, started: asyncio.Future[Listening], leave: asyncio.Event
 ) -> None:
-    try:
-        async with asyncio.TaskGroup() as group:
-            beginning = group.create_task(_begin(session, started))
-            await leave.wait()
-            beginning.cancel()
-    except Exception:
-        await session.end()
-        raise
+    async with asyncio.TaskGroup() as group:
+        beginning = group.create_task(_begin(session, started))
+        await leave.wait()
+        beginning.cancel()
     if started.done():
         await session.end()
 

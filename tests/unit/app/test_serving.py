@@ -105,12 +105,12 @@ async def test_an_operator_that_fails_is_not_waited_for():
     assert asyncio.get_running_loop().time() < 10
 
 
-async def test_a_session_that_fails_is_ended_and_the_operator_drained():
+async def test_a_session_that_fails_deletes_nothing_and_the_operator_is_drained():
     diary = Diary(begin=ValueError("bad manifest"))
     with pytest.raises(ExceptionGroup) as caught:
         await serve(diary, 500)
     assert caught.group_contains(ValueError, match="bad manifest")
-    assert diary.entries == ["started", "begin", "end", "ended", "draining", "stopped"]
+    assert diary.entries == ["started", "begin", "draining", "stopped"]
     assert asyncio.get_running_loop().time() < 10
 
 

@@ -148,6 +148,14 @@ class Pass:
         """The provider has shown the instance of the last create: NotFound means it is gone."""
         return self.provisioned is not None and self.provisioned.reason in _SEEN
 
+    @property
+    def first_look(self) -> timedelta:
+        """When to look for the first time after something was asked of a provider.
+
+        Soon: what answers within a second should not wait for a poll.
+        """
+        return self.intervals.requeue_now
+
     def is_ours(self, labels: dict[str, str]) -> bool:
         """Both owner labels are this Proxy's and this operator's."""
         return is_owned_by(labels, uid=self.uid, cluster_id=self.around.cluster_id)

@@ -24,8 +24,9 @@ async def finalize(p: Pass) -> Result:
         provider = p.ports.providers.get(p.proxy.spec.provider or "")
         intent = p.intent(provider)
         if await _delete_all(p, provider, intent):
+            is_first = p.provisioned is None or p.provisioned.reason != ProvisionedReason.DELETING
             p.set_unprovisioned(ProvisionedReason.DELETING, "the instance is being deleted")
-            return Result(p.intervals.deletion_poll)
+            return Result(p.first_look if is_first else p.intervals.deletion_poll)
     except ProviderError as err:
         return show_provider_error(p, err)
     until = None

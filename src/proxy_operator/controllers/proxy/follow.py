@@ -89,7 +89,7 @@ async def _recycle(p: Pass, provider: Provider, instance: Instance, why: str) ->
     if is_first:
         p.tell(INSTANCE_REPLACED, f"instance {instance.provider_id} is replaced: {why}")
     p.set_unprovisioned(ProvisionedReason.REPLACING, f"the instance is replaced: {why}")
-    return Result(p.intervals.deletion_poll)
+    return Result(p.first_look if is_first else p.intervals.deletion_poll)
 
 
 async def _missing(p: Pass, provider: Provider, inputs: Inputs | InputsError) -> Result:

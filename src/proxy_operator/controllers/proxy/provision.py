@@ -151,7 +151,7 @@ async def _create(p: Pass, provider: Provider, inputs: Inputs, old: Intent | Non
     p.proxy.status.provider_id = provider_id
     p.set_unprovisioned(ProvisionedReason.PROVISIONING, "the instance was requested")
     p.tell(INSTANCE_REQUESTED, f"instance {provider_id} was requested")
-    return Result(p.intervals.provisioning_poll)
+    return Result(p.first_look)
 
 
 async def _refused(p: Pass, intent: Intent, err: ProviderError) -> Result:

@@ -200,10 +200,10 @@ async def test_deletion_asks_once_and_waits_until_the_instance_is_gone():
     world = await a_running_world(a_proxy())
     world.provider.terminating_polls = 3
     await world.delete()
-    for _ in range(4):
+    for seconds in (1, 5, 5, 5):
         assert await world.names() == ["p1"]
         result = await world.one_pass()
-        assert result.requeue_after == timedelta(seconds=5)
+        assert result.requeue_after == timedelta(seconds=seconds)
         assert (await world.provisioned()).reason == "Deleting"
         assert (await world.proxy()).status.phase is Phase.DELETING
     await world.one_pass()

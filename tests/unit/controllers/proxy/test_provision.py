@@ -40,7 +40,7 @@ async def test_a_new_proxy_comes_to_have_one_running_instance():
     world = await a_world(a_proxy())
     first = await world.one_pass()
     proxy = await world.proxy()
-    assert first.requeue_after == timedelta(seconds=5)
+    assert first.requeue_after == timedelta(seconds=1)
     assert proxy.status.phase is Phase.PROVISIONING
     assert FINALIZER in proxy.metadata.finalizers
     await world.run(MINUTE)

@@ -1,7 +1,7 @@
 """The provider `local`: proxy processes on this machine.
 
 A rule a visitor must keep: nothing here blocks the loop; the work is done by `Instances`, in
-threads, and a deletion is never waited for longer than it takes an honest process to end.
+threads. A deletion is asked for and never waited for: every later `get` carries it on.
 """
 
 import asyncio
@@ -30,9 +30,6 @@ T = TypeVar("T")
 APPEARS_WITHIN: Final = timedelta(seconds=5)
 """A create dies with its operator, and one that its caller gave up makes nothing any more: the
 margin is for the single rename that may just be under way."""
-DELETE_SECONDS: Final = 2.0
-"""How long one delete waits for the end; `get` goes on from there."""
-_POLL_SECONDS: Final = 0.02
 _SURROUNDINGS: Final = frozenset(
     {
         errno.EACCES,
@@ -83,11 +80,7 @@ class LocalProvider:
         name = manifests.name_of(provider_id)
         if name is None:
             return
-        patience = self._clock.monotonic() + DELETE_SECONDS
-        while await self._in_thread(lambda: self._instances.end(name)):
-            if self._clock.monotonic() >= patience:
-                return
-            await asyncio.sleep(_POLL_SECONDS)
+        await self._in_thread(lambda: self._instances.end(name))
 
     async def list_by_tag(self) -> InstanceList:
         return await self._in_thread(self._instances.list_ours)
