@@ -28,6 +28,12 @@ test-slow: setup ## what takes too long for `make test`, such as fifty kills of 
 check-wheel: setup ## build the wheel and try it on every Python found here
 	hack/check-wheel $(BIN)
 
+bench: setup ## measure: lease store, API, probe, a fleet of 5,000
+	$(BIN)/python -m bench.lease_store --quick
+	$(BIN)/python -m bench.http --quick
+	$(BIN)/python -m bench.probe
+	$(BIN)/python -m bench.fleet 5000 --steady 30
+
 check: setup ## format, lint, types, import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -48,4 +54,4 @@ lock: setup ## resolve the dependencies anew into requirements/
 	hack/lock $(BIN)
 
 
-.PHONY: help setup run test test-slow check-wheel check fmt generate check-generate lock
+.PHONY: help setup run test test-slow check-wheel bench check fmt generate check-generate lock
