@@ -135,8 +135,9 @@ class Chaos:
     def check(self, operator: Operator, origin: Origin, before: dict[str, Seen]) -> None:
         """Hold the world against what was acknowledged."""
         proxies = self.home.proxies()
-        # A draft that a crash left holds no process and is swept when it is old.
-        names = [name for name in self.home.instance_names() if not name.startswith(".new-")]
+        # A draft, or a half-removed directory, that a crash left holds no process; a later list of
+        # the instances sweeps it.
+        names = [n for n in self.home.instance_names() if not n.startswith((".new-", ".old-"))]
         assert names == sorted(
             (p.status.provider_id or "").removeprefix("local/") for p in proxies.values()
         )

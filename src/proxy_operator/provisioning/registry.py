@@ -35,7 +35,7 @@ class Registry:
         if constructor is None:
             known = ", ".join(sorted(self._constructors)) or "none"
             raise EnvironmentProviderError(
-                f"this operator has no provider {name!r}; it has: {known}"
+                f"this operator has no provider {str(name)!r}; it has: {known}"
             )
         made = self._decorate(name, constructor())
         self._made[name] = made

@@ -2,6 +2,7 @@
 
 import pytest
 
+from proxy_operator.domain.proxy import ProviderName
 from proxy_operator.provisioning.contract import Provider
 from proxy_operator.provisioning.errors import EnvironmentProviderError
 from proxy_operator.provisioning.fence import FencedProvider, OpenFence
@@ -56,6 +57,11 @@ def test_an_unknown_name_is_answered_with_the_known_ones():
     registry = Registry({"local": Broken(), "gcp": Broken()}, plain)
     with pytest.raises(EnvironmentProviderError, match="no provider 'azure'; it has: gcp, local"):
         registry.get("azure")
+
+
+def test_an_enumerated_name_is_shown_as_it_is_written():
+    with pytest.raises(EnvironmentProviderError, match="no provider 'gcp'; it has"):
+        Registry({}, plain).get(ProviderName.GCP)
 
 
 def test_a_registry_without_providers_says_so():
