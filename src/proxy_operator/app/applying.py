@@ -1,12 +1,18 @@
 """Applying manifests: all are checked before the first is written."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
+from typing import Final
 
 from proxy_operator.app.client import Home
 from proxy_operator.app.manifests import Manifest, ManifestError
 from proxy_operator.domain.kinds import kind_named, to_document
 from proxy_operator.runtime.errors import InvalidError, NotFoundError, ObjectError
 from proxy_operator.runtime.objects import Applied, ObjectKey
+
+# Writes asked for together share a commit, and its sync. More would keep an operator beside this
+# process waiting for its turn to write.
+_TOGETHER: Final = 16
 
 
 async def check_all(home: Home, manifests: Sequence[Manifest]) -> None:
@@ -24,14 +30,26 @@ async def check_all(home: Home, manifests: Sequence[Manifest]) -> None:
 async def apply_all(home: Home, manifests: Sequence[Manifest]) -> AsyncGenerator[Applied, None]:
     """Check all manifests, then apply them in order and yield each answer. ManifestError.
 
-    A write that fails between others does not undo them: applying again continues.
+    A write that fails between others does not undo them, and a few after it may be done, which are
+    yielded too: applying again continues.
     """
     await check_all(home, manifests)
-    for manifest in manifests:
-        try:
-            yield await home.client.apply(manifest.body)
-        except ObjectError as err:
-            raise ManifestError(f"{manifest.source}: {err}") from err
+    for first in range(0, len(manifests), _TOGETHER):
+        some = manifests[first : first + _TOGETHER]
+        answers = await asyncio.gather(*(_apply(home, manifest) for manifest in some))
+        for answer in answers:
+            if not isinstance(answer, str):
+                yield answer
+        if faults := [answer for answer in answers if isinstance(answer, str)]:
+            raise ManifestError(*faults)
+
+
+async def _apply(home: Home, manifest: Manifest) -> Applied | str:
+    """Return the answer, or a sentence that says why there is none."""
+    try:
+        return await home.client.apply(manifest.body)
+    except ObjectError as err:
+        return f"{manifest.source}: {err}"
 
 
 async def _check(home: Home, manifest: Manifest) -> None:
