@@ -44,7 +44,9 @@ class Resolver:
     async def resolve(self, host: str, port: int) -> list[Address]:
         """Return the addresses, best first, at least one. FailedProbeError of class dns."""
         if is_literal(host):
-            # Not a look-up: it only reads the literal, and its zone if it has one.
+            if "%" not in host:
+                return [Address(host, port)]
+            # Not a look-up: it only reads the literal and its zone.
             return _look_up(host, port, socket.AI_NUMERICHOST)
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._executor, _look_up, host, port, 0)
