@@ -568,6 +568,19 @@ async def test_workers_bound_the_probes_under_way_and_lag_is_told():
         assert max(world.recorder.lags) >= timedelta(seconds=15)
 
 
+async def test_the_worker_of_a_proxy_that_went_takes_the_next_one():
+    world = World(workers=1)
+    world.prober.answers["192.0.2.1"] = BLACK_HOLE
+    async with world.running():
+        gone = world.add("p1", "192.0.2.1")
+        world.add("p2", "192.0.2.2")
+        await asyncio.sleep(1)
+        assert world.prober.times("192.0.2.2") == []
+        world.store.remove(key_of(gone))
+        await asyncio.sleep(0.1)
+        assert len(world.prober.times("192.0.2.2")) == 1
+
+
 async def test_a_stuck_prober_is_cut_off():
     world = World()
     world.prober.answers["192.0.2.1"] = BLACK_HOLE
