@@ -1,9 +1,11 @@
 """One recorder per Recorder port. Each registers its metrics when it is built, once per registry.
 
-The rule: a recorder neither blocks nor raises, and forgets what the fleet no longer has.
+The rule: a recorder neither blocks nor raises, and forgets what the fleet no longer has. Finding a
+labelled child costs the library more than counting, so those of few labels are kept.
 """
 
 from datetime import timedelta
+from functools import cache
 
 from prometheus_client import CollectorRegistry
 
@@ -54,13 +56,13 @@ class ProviderRecorder:
     """Measures of provider calls (`provisioning.ports.Recorder`)."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._requests = counter(registry, catalog.PROVIDER_REQUESTS)
-        self._duration = histogram(registry, catalog.PROVIDER_REQUEST_DURATION)
+        self._requests = cache(counter(registry, catalog.PROVIDER_REQUESTS).labels)
+        self._duration = cache(histogram(registry, catalog.PROVIDER_REQUEST_DURATION).labels)
 
     def provider_called(self, provider: str, op: str, result: str, seconds: float) -> None:
         """Count a call and how long it took."""
-        self._requests.labels(provider, op, result).inc()
-        self._duration.labels(provider, op).observe(seconds)
+        self._requests(provider, op, result).inc()
+        self._duration(provider, op).observe(seconds)
 
 
 class QueueRecorder:
@@ -68,71 +70,71 @@ class QueueRecorder:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._gauges = QueueCollector(registry)
-        self._adds = counter(registry, catalog.WORKQUEUE_ADDS)
-        self._waits = histogram(registry, catalog.WORKQUEUE_QUEUE_DURATION)
-        self._work = histogram(registry, catalog.WORKQUEUE_WORK_DURATION)
-        self._retries = counter(registry, catalog.WORKQUEUE_RETRIES)
+        self._adds = cache(counter(registry, catalog.WORKQUEUE_ADDS).labels)
+        self._waits = cache(histogram(registry, catalog.WORKQUEUE_QUEUE_DURATION).labels)
+        self._work = cache(histogram(registry, catalog.WORKQUEUE_WORK_DURATION).labels)
+        self._retries = cache(counter(registry, catalog.WORKQUEUE_RETRIES).labels)
 
     def opened(self, queue: QueueGauges) -> None:
         """Read the gauges of this queue at every scrape, and show its counters from the start."""
         self._gauges.add(queue)
-        for family in (self._adds, self._retries, self._waits, self._work):
-            family.labels(queue.name)
+        for child in (self._adds, self._retries, self._waits, self._work):
+            child(queue.name)
 
     def added(self, queue: str) -> None:
         """Count a key that began to wait."""
-        self._adds.labels(queue).inc()
+        self._adds(queue).inc()
 
     def taken(self, queue: str, waited: timedelta) -> None:
         """Note how long a key waited for its worker."""
-        self._waits.labels(queue).observe(waited.total_seconds())
+        self._waits(queue).observe(waited.total_seconds())
 
     def done(self, queue: str, worked: timedelta) -> None:
         """Note how long a worker had a key."""
-        self._work.labels(queue).observe(worked.total_seconds())
+        self._work(queue).observe(worked.total_seconds())
 
     def retried(self, queue: str) -> None:
         """Count a delayed add."""
-        self._retries.labels(queue).inc()
+        self._retries(queue).inc()
 
 
 class ReconcileRecorder:
     """Measures of the controllers (`runtime.ports.ReconcileRecorder`)."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._total = counter(registry, catalog.RECONCILE_TOTAL)
-        self._errors = counter(registry, catalog.RECONCILE_ERRORS)
-        self._terminal = counter(registry, catalog.RECONCILE_TERMINAL_ERRORS)
-        self._time = histogram(registry, catalog.RECONCILE_TIME)
-        self._workers = gauge(registry, catalog.RECONCILE_WORKERS)
-        self._active = gauge(registry, catalog.RECONCILE_ACTIVE)
+        self._total = cache(counter(registry, catalog.RECONCILE_TOTAL).labels)
+        self._errors = cache(counter(registry, catalog.RECONCILE_ERRORS).labels)
+        self._terminal = cache(counter(registry, catalog.RECONCILE_TERMINAL_ERRORS).labels)
+        self._time = cache(histogram(registry, catalog.RECONCILE_TIME).labels)
+        self._workers = cache(gauge(registry, catalog.RECONCILE_WORKERS).labels)
+        self._active = cache(gauge(registry, catalog.RECONCILE_ACTIVE).labels)
 
     def sized(self, controller: str, workers: int) -> None:
         """Note how many workers there are, and show every series from the start."""
-        self._workers.labels(controller).set(workers)
-        self._active.labels(controller).set(0)
-        self._errors.labels(controller)
-        self._terminal.labels(controller)
-        self._time.labels(controller)
+        self._workers(controller).set(workers)
+        self._active(controller).set(0)
+        self._errors(controller)
+        self._terminal(controller)
+        self._time(controller)
         for result in (Outcome.SUCCESS, Outcome.REQUEUE_AFTER, Outcome.ERROR):
-            self._total.labels(controller, result)
+            self._total(controller, result)
 
     def started(self, controller: str) -> None:
         """Count one more busy worker."""
-        self._active.labels(controller).inc()
+        self._active(controller).inc()
 
     def finished(self, controller: str, outcome: Outcome | None, took: timedelta) -> None:
         """Count a pass, and one busy worker less. No outcome: the pass was cancelled."""
-        self._active.labels(controller).dec()
+        self._active(controller).dec()
         if outcome is None:
             return
-        self._time.labels(controller).observe(took.total_seconds())
+        self._time(controller).observe(took.total_seconds())
         is_error = outcome in (Outcome.ERROR, Outcome.TERMINAL_ERROR)
-        self._total.labels(controller, Outcome.ERROR if is_error else outcome).inc()
+        self._total(controller, Outcome.ERROR if is_error else outcome).inc()
         if is_error:
-            self._errors.labels(controller).inc()
+            self._errors(controller).inc()
         if outcome is Outcome.TERMINAL_ERROR:
-            self._terminal.labels(controller).inc()
+            self._terminal(controller).inc()
 
 
 class LeaderRecorder:
