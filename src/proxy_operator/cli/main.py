@@ -31,7 +31,8 @@ def execute(args: Sequence[str]) -> int:
     """Run one command line and return its exit code. Never raises."""
     try:
         code = _dispatch(args)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except (ReaderGoneError, BrokenPipeError):

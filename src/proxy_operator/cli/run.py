@@ -69,7 +69,7 @@ class RunSession:
         yield ""
         yield "Try, in another terminal in this directory:"
         yield f"  {program} get proxies -o wide{store}"
-        yield f'  curl -x "$({program} lease{where})" http://{api}/healthz'
+        yield f'  URL=$({program} lease{where}) && curl -x "$URL" http://{api}/healthz'
         yield f"  {program} report LEASE_ID banned{where}"
         yield f"  {program} describe proxy {name}{store}"
         yield f"  {program} delete proxy {name}{store}"

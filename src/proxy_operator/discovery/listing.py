@@ -7,7 +7,7 @@ make a third one appear twice or not at all.
 import base64
 import hashlib
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 import msgspec
@@ -29,13 +29,16 @@ def is_leasable(proxy: Proxy) -> bool:
     )
 
 
-def select_page(proxies: Iterable[Proxy], query: ListQuery) -> tuple[list[Proxy], str | None]:
+def select_page(
+    proxies: Iterable[Proxy], query: ListQuery, is_healthy: Callable[[Proxy], bool] = is_leasable
+) -> tuple[list[Proxy], str | None]:
     """Return the proxies of this page in order of namespace and name, and the next page's token.
 
-    InvalidRequestError when the token was not given out for these filters.
+    `is_healthy` judges for the filter of that name. InvalidRequestError when the token was not
+    given out for these filters.
     """
     after = None if query.token is None else _read_token(query.token, query)
-    matches = _matches(proxies, query, after)
+    matches = _matches(proxies, query, after, is_healthy)
     if query.limit is None:
         return [proxy for _, proxy in sorted(matches, key=lambda pair: pair[0])], None
     page = heapq.nsmallest(query.limit + 1, matches, key=lambda pair: pair[0])
@@ -46,13 +49,16 @@ def select_page(proxies: Iterable[Proxy], query: ListQuery) -> tuple[list[Proxy]
 
 
 def _matches(
-    proxies: Iterable[Proxy], query: ListQuery, after: ObjectKey | None
+    proxies: Iterable[Proxy],
+    query: ListQuery,
+    after: ObjectKey | None,
+    is_healthy: Callable[[Proxy], bool],
 ) -> Iterator[tuple[ObjectKey, Proxy]]:
     for proxy in proxies:
         attributes = proxy.spec.attributes
         if any(attributes.get(key) != value for key, value in query.attributes):
             continue
-        if query.is_healthy is not None and is_leasable(proxy) is not query.is_healthy:
+        if query.is_healthy is not None and is_healthy(proxy) is not query.is_healthy:
             continue
         key = key_of(proxy)
         if after is None or key > after:

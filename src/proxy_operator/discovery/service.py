@@ -56,7 +56,7 @@ class DiscoveryService:
 
     def list_proxies(self, query: ListQuery) -> ProxyPage:
         """Return the proxies that match, in order. InvalidRequestError on a foreign token."""
-        found, token = select_page(self._proxies.list(query.namespace), query)
+        found, token = select_page(self._proxies.list(query.namespace), query, self._is_leasable)
         return ProxyPage(proxies=[self._row(p) for p in found], count=len(found), token=token)
 
     def acquire(self, request: AcquireRequest) -> Grant | NoMatch:
@@ -163,6 +163,16 @@ class DiscoveryService:
             ttl_seconds=lease.ttl_seconds,
         )
 
+    def _is_leasable(self, proxy: Proxy) -> bool:
+        """Tell whether a lease could be granted: healthy, and its credentials are at hand."""
+        if not is_leasable(proxy):
+            return False
+        try:
+            self._credentials.credentials_for(proxy)
+        except ValueError:
+            return False
+        return True
+
     def _row(self, proxy: Proxy) -> ProxyRow:
         host, port = proxy.address or (None, None)
         meta, spec, status = proxy.metadata, proxy.spec, proxy.status
@@ -174,7 +184,7 @@ class DiscoveryService:
             port=port,
             attributes=spec.attributes,
             phase=status.phase or compute_phase(proxy),
-            healthy=is_leasable(proxy),
+            healthy=self._is_leasable(proxy),
             latency_millis=status.latency_millis,
             active_leases=self._leases.active_leases(meta.uid),
             max_leases=spec.max_leases,

@@ -123,6 +123,12 @@ def test_a_reader_that_goes_away_is_no_error(shell: Shell):
     assert (process.returncode, err) == (141, b"")
 
 
+def test_a_closed_standard_output_is_no_crash(shell: Shell):
+    process = start("--version", data_dir=shell.data_dir, preexec_fn=lambda: os.close(1))
+    _, err = process.communicate(timeout=30)
+    assert b"Traceback" not in err
+
+
 def test_watching_prints_changes_until_interrupted(shell: Shell):
     shell("apply", "-f", "-", stdin=a_proxy_text("p1"))
     process = start("get", "proxies", "-w", data_dir=shell.data_dir, stdout=subprocess.PIPE)

@@ -107,6 +107,15 @@ def test_a_fleet_without_its_secrets_counts_as_unhealthy_and_keeps_no_lease():
     assert fleet.leases.total_leases() == 0
 
 
+def test_a_proxy_without_its_secret_is_not_listed_as_healthy():
+    fleet = Fleet().add(a_leasable("a"), a_leasable("b"))
+    fleet.secrets.by_name["a"] = ValueError("Secret default/s is missing")
+    healthy = fleet.service.list_proxies(ListQuery(is_healthy=True)).proxies
+    assert [row.name for row in healthy] == ["b"]
+    rows = fleet.service.list_proxies(ListQuery()).proxies
+    assert {row.name: row.healthy for row in rows} == {"a": False, "b": True}
+
+
 def test_the_search_past_unusable_proxies_is_bounded():
     fleet = Fleet().add(a_leasable("a"))
     fleet.secrets.by_name["a"] = ValueError("Secret default/s is missing")

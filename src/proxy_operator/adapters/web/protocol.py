@@ -61,9 +61,9 @@ class BoundedProtocol(HttpToolsProtocol):
         self._idle_since = 0.0
 
     @property
-    def is_idle(self) -> bool:
-        """Nothing is under way: closing it disturbs nobody."""
-        return self._deadline is None and self._unanswered == 0 and not self.transport.is_closing()
+    def is_dispensable(self) -> bool:
+        """No request is under way, or none that has come further than its head."""
+        return self._unanswered == 0 and not self._is_in_body and not self.transport.is_closing()
 
     # asyncio's side
 
@@ -224,11 +224,21 @@ class BoundedProtocol(HttpToolsProtocol):
             self.transport.write_eof()
 
     def _make_room(self) -> None:
-        others = [c for c in cast("set[BoundedProtocol]", self.connections) if c.is_idle]
+        everybody = cast("set[BoundedProtocol]", self.connections)
+        others = [c for c in everybody if c is not self and c.is_dispensable]
         if others:
-            min(others, key=lambda c: c._idle_since).transport.close()  # noqa: SLF001 - same class
+            min(others, key=BoundedProtocol._age).transport.close()
         else:
             self.transport.abort()
+
+    def _age(self) -> tuple[bool, float]:
+        """Order of going: the longest idle first, then who has waited longest with a head.
+
+        Somebody who opens connections and says nothing must not keep the others out.
+        """
+        if self._deadline is None:
+            return False, self._idle_since
+        return True, self._deadline
 
 
 def _render(answer: Response) -> bytes:

@@ -359,6 +359,25 @@ async def test_the_longest_idle_connection_makes_room_for_a_new_one(api):
             await asyncio.sleep(0)
 
 
+@pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\nHost: "])
+async def test_connections_that_say_nothing_keep_nobody_out(api, said):
+    patient = msgspec.structs.replace(QUICK, head_timeout=timedelta(minutes=5))
+    silent: list[Client] = []
+    async with serving(api.endpoint, patient) as server:
+        try:
+            for _ in range(patient.connections):
+                reader, writer = await asyncio.open_connection("127.0.0.1", server.bound_port)
+                silent.append(Client(reader, writer))
+                silent[-1].send(said)
+            await asyncio.sleep(0.05)
+            async with connected(server) as late:
+                assert (await late.ask(request())).status == 200
+        finally:
+            for client in silent:
+                client.writer.transport.abort()
+            await asyncio.sleep(0)
+
+
 async def test_a_refusal_ends_at_once_for_a_client_that_waits_for_the_end(api):
     patient = msgspec.structs.replace(QUICK, linger=timedelta(minutes=5))
     async with serving(api.endpoint, patient, grace=0.1) as server, connected(server) as client:
