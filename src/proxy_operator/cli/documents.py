@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
-import yaml
 
 from proxy_operator.domain.kinds import format_time, to_document
 from proxy_operator.domain.meta import ObjectMeta
@@ -44,6 +43,8 @@ def to_json(document: dict[str, Any]) -> str:
 
 def to_yaml(document: dict[str, Any]) -> str:
     """Write a document as YAML."""
+    import yaml  # noqa: PLC0415 - a table needs no YAML
+
     text: str = yaml.dump(
         document, Dumper=yaml.CSafeDumper, default_flow_style=False, allow_unicode=True, width=1000
     )

@@ -6,8 +6,6 @@ Change the types, run `make generate`, commit deploy/crd.yaml: never edit that f
 import functools
 from typing import Any, Final
 
-import yaml
-
 from proxy_operator.adapters.admission.schema import Schema, schema_of
 from proxy_operator.domain.fields import Rule
 from proxy_operator.domain.meta import API_GROUP, API_VERSION
@@ -106,15 +104,16 @@ def document() -> dict[str, Any]:
     }
 
 
-class _Dumper(yaml.SafeDumper):
-    """Writes equal parts out in full: an anchor would surprise readers."""
-
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ANN401, ARG002
-        return True
-
-
 def render() -> str:
     """Return deploy/crd.yaml: the document as YAML, equal bytes for equal types."""
+    import yaml  # noqa: PLC0415 - most commands come here for the schema alone
+
+    class Dumper(yaml.SafeDumper):
+        """Writes equal parts out in full: an anchor would surprise readers."""
+
+        def ignore_aliases(self, data: Any) -> bool:  # noqa: ANN401, ARG002
+            return True
+
     head = "# Generated from the types in src/proxy_operator/domain by `make generate`.\n"
-    body: str = yaml.dump(document(), Dumper=_Dumper, sort_keys=False, width=100)
+    body: str = yaml.dump(document(), Dumper=Dumper, sort_keys=False, width=100)
     return head + body
