@@ -305,10 +305,11 @@ async def test_a_taken_over_verdict_needs_a_whole_run_to_flip():
     world.prober.answers["192.0.2.1"] = failed()
     proxy = world.add(status=settled())
     async with world.running():
-        await asyncio.sleep(61)
-        assert len(world.prober.sent) == 2
+        # The first probe comes anywhere in the first interval, so this many are two at most.
+        await asyncio.sleep(59.9)
+        assert 1 <= len(world.prober.sent) <= 2
         assert world.report(proxy) is None
-        await asyncio.sleep(30)
+        await asyncio.sleep(31)
         report = world.report(proxy)
         assert report is not None
         assert not report.is_healthy
