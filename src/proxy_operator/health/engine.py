@@ -90,7 +90,6 @@ class HealthEngine:
         self._watched: dict[str, _Watched] = {}
         self._in_flight = 0
         self._wake = asyncio.Event()
-        self._sleeps_until = float("inf")
         self._is_running = False
 
     def subscribe(self, notify: Notify) -> None:
@@ -159,11 +158,12 @@ class HealthEngine:
         watched = self._watched[proxy.metadata.uid] = _Watched(proxy, record)
         now = self._clock.monotonic()
         if record.verdict is None:
-            self._arrange(watched, self._schedule.newcomer_slot(now))
+            self._schedule.put(watched.uid, self._schedule.newcomer_slot(now))
         else:
             interval = _check(proxy).interval.total_seconds()
             watched.is_newcomer = False
-            self._arrange(watched, now + interval * schedule.jitter(watched.uid))
+            self._schedule.put(watched.uid, now + interval * schedule.jitter(watched.uid))
+        self._wake.set()
 
     def _forget(self, uid: str) -> None:
         watched = self._watched.pop(uid, None)
@@ -183,7 +183,8 @@ class HealthEngine:
         slot = self._schedule.newcomer_slot(self._clock.monotonic())
         due_at = self._schedule.due_at(watched.uid)
         watched.is_newcomer = True
-        self._arrange(watched, slot if due_at is None else min(slot, due_at))
+        self._schedule.put(watched.uid, slot if due_at is None else min(slot, due_at))
+        self._wake.set()
 
     def _start_due(self, group: asyncio.TaskGroup) -> None:
         now = self._clock.monotonic()
@@ -198,8 +199,7 @@ class HealthEngine:
 
     def _finish(self, watched: _Watched, due_at: float, task: asyncio.Task[None]) -> None:
         self._in_flight -= 1
-        if self._in_flight == self._settings.workers - 1:
-            self._wake.set()
+        self._wake.set()
         if watched.probe is not task or self._watched.get(watched.uid) is not watched:
             return
         watched.probe = None
@@ -212,19 +212,12 @@ class HealthEngine:
             at = schedule.second(due_at, watched.uid, interval)
         else:
             at = schedule.following(due_at, self._clock.monotonic(), interval)
-        self._arrange(watched, at)
-
-    def _arrange(self, watched: _Watched, at: float) -> None:
-        """Make a proxy due then, and wake the engine if it would sleep longer."""
         self._schedule.put(watched.uid, at)
-        if at < self._sleeps_until:
-            self._wake.set()
 
     async def _sleep(self) -> None:
         """Wait until a proxy is due and a worker free, or until something changed."""
         self._wake.clear()
         at = self._schedule.next_at() if self._in_flight < self._settings.workers else None
-        self._sleeps_until = float("inf") if at is None else at
         if at is None:
             await self._wake.wait()
             return
