@@ -45,10 +45,10 @@ async def open_home(data_dir: Path, *, create: bool = False) -> AsyncIterator[Ho
     database = Database(directory.store_path)
     await database.open(create=create)
     try:
-        admission = Admission()
+        admission, clock = Admission(), SystemClock()
         yield Home(
-            client=SqliteObjectClient(database, admission, SystemClock()),
-            events=EventLog(database),
+            client=SqliteObjectClient(database, admission, clock),
+            events=EventLog(database, clock),
             admission=admission,
             is_operator_running=lambda: is_operator_running(directory),
         )

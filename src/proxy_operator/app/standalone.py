@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, contextmanager
 from proxy_operator.adapters.admission.validate import Admission
 from proxy_operator.adapters.embedded.data_dir import DataDir
 from proxy_operator.adapters.embedded.database import Database
-from proxy_operator.adapters.embedded.events import EventSink
+from proxy_operator.adapters.embedded.events import EventLog
 from proxy_operator.adapters.embedded.object_store import SqliteObjectClient
 from proxy_operator.adapters.embedded.operator_lock import OperatorLock, is_operator_running
 from proxy_operator.adapters.probing.prober import ProxyProber
@@ -38,6 +38,7 @@ from proxy_operator.app.wiring import (
     build_health_endpoint,
     build_metrics_endpoint,
 )
+from proxy_operator.controllers.events import EventQueue
 from proxy_operator.provisioning.errors import ProviderError
 from proxy_operator.runtime.clock import Clock, SystemClock
 from proxy_operator.runtime.manager import Manager
@@ -120,7 +121,7 @@ async def _foundations(settings: Settings) -> AsyncIterator[Foundations]:
         try:
             yield Foundations(
                 client=SqliteObjectClient(database, Admission(), clock),
-                events=EventSink(database, clock),
+                events=EventQueue(EventLog(database, clock), clock),
                 cluster_id=settings.cluster_id or await database.cluster_id(),
                 instances=directory.path / _INSTANCES,
                 clock=clock,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from proxy_operator.adapters.metrics.collectors import FleetCollector
 from proxy_operator.adapters.metrics.families import Registry as MetricsRegistry
@@ -29,8 +29,8 @@ from proxy_operator.adapters.web.limits import Limits
 from proxy_operator.adapters.web.probes import health_endpoint, metrics_endpoint
 from proxy_operator.adapters.web.server import HttpServer
 from proxy_operator.app.settings import Settings
+from proxy_operator.controllers.events import EventQueue
 from proxy_operator.controllers.orphan_gc.sweeper import OrphanSweeper, SweepSettings
-from proxy_operator.controllers.ports import EventRecorder
 from proxy_operator.controllers.proxy.context import Intervals, Ports, Surroundings
 from proxy_operator.controllers.proxy.inputs import ThreadFingerprints
 from proxy_operator.controllers.proxy.reconciler import ProxyReconciler
@@ -56,7 +56,7 @@ from proxy_operator.provisioning.timed import TimedProvider
 from proxy_operator.runtime.clock import Clock
 from proxy_operator.runtime.controller import Controller
 from proxy_operator.runtime.informer import Informer
-from proxy_operator.runtime.manager import Manager, Runnable
+from proxy_operator.runtime.manager import Manager
 from proxy_operator.runtime.objects import ObjectClient, ObjectKey
 from proxy_operator.runtime.source import Channel, enqueue_mapped, enqueue_own
 from proxy_operator.runtime.store import Store, StoreEvent
@@ -68,16 +68,12 @@ _PROVIDER_CALL: Final = timedelta(seconds=30)
 _HTTP_GRACE: Final = timedelta(seconds=5)
 
 
-class EventSink(EventRecorder, Runnable, Protocol):
-    """Takes Events and writes them in the background."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Foundations:
     """What a home brings."""
 
     client: ObjectClient
-    events: EventSink
+    events: EventQueue
     cluster_id: str
     instances: Path
     """Directory of local instances."""

@@ -2,7 +2,8 @@
 
 from proxy_operator.adapters.embedded.data_dir import DataDir
 from proxy_operator.adapters.embedded.database import Database
-from proxy_operator.adapters.embedded.events import EventSink
+from proxy_operator.adapters.embedded.events import EventLog
+from proxy_operator.controllers.events import EventQueue
 from proxy_operator.domain.event import BECAME_HEALTHY
 from proxy_operator.domain.proxy import Proxy
 from proxy_operator.runtime.clock import SystemClock
@@ -40,7 +41,7 @@ def test_events_with_age_and_count(shell: Shell):
         proxy = await home.client.get(Proxy, ObjectKey("default", "p1"))
         database = Database(DataDir(shell.data_dir).store_path)
         await database.open(create=False)
-        sink = EventSink(database, SystemClock())
+        sink = EventQueue(EventLog(database, SystemClock()), SystemClock())
         for _ in range(3):
             sink.record(proxy, BECAME_HEALTHY, "probes succeed \x1b[31m")
         await sink._flush()

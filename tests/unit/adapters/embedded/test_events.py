@@ -5,7 +5,8 @@ import pytest
 
 from proxy_operator.adapters.embedded.data_dir import DataDir
 from proxy_operator.adapters.embedded.database import Database
-from proxy_operator.adapters.embedded.events import EventLog, EventSink
+from proxy_operator.adapters.embedded.events import EventLog
+from proxy_operator.controllers.events import EventQueue
 from proxy_operator.domain.event import BECAME_HEALTHY, BECAME_UNHEALTHY, RecordedEvent
 from proxy_operator.runtime.objects import ObjectKey, key_of
 from tests.builders import EPOCH, an_external
@@ -30,7 +31,7 @@ def clock():
     return HandClock()
 
 
-async def written(sink: EventSink) -> None:
+async def written(sink: EventQueue) -> None:
     """Run the sink just long enough to write what it holds: stopping it does."""
     task = asyncio.ensure_future(sink.run())  # noqa: TID251 - cancelled two lines on
     await asyncio.sleep(0)
@@ -40,7 +41,8 @@ async def written(sink: EventSink) -> None:
 
 
 async def test_equal_events_are_counted(database: Database, clock: HandClock):
-    sink, log = EventSink(database, clock), EventLog(database)
+    log = EventLog(database, clock)
+    sink = EventQueue(log, clock)
     sink.record(PROXY, BECAME_UNHEALTHY, "refused")
     clock.at += timedelta(minutes=1)
     sink.record(PROXY, BECAME_UNHEALTHY, "refused")
@@ -57,7 +59,8 @@ async def test_equal_events_are_counted(database: Database, clock: HandClock):
 
 
 async def test_events_belong_to_one_object(database: Database, clock: HandClock):
-    sink, log = EventSink(database, clock), EventLog(database)
+    log = EventLog(database, clock)
+    sink = EventQueue(log, clock)
     successor = an_external("p1")
     sink.record(PROXY, BECAME_HEALTHY, "of the first")
     sink.record(successor, BECAME_HEALTHY, "of the second")
@@ -70,7 +73,8 @@ async def test_events_belong_to_one_object(database: Database, clock: HandClock)
 
 
 async def test_events_go_after_an_hour(database: Database, clock: HandClock):
-    sink, log = EventSink(database, clock), EventLog(database)
+    log = EventLog(database, clock)
+    sink = EventQueue(log, clock)
     sink.record(PROXY, BECAME_HEALTHY, "old")
     await written(sink)
     clock.at += timedelta(minutes=61)
@@ -83,8 +87,9 @@ async def test_events_are_bounded_in_number(
     database: Database, clock: HandClock, monkeypatch: pytest.MonkeyPatch, caplog
 ):
     monkeypatch.setattr("proxy_operator.adapters.embedded.events._ROW_LIMIT", 10)
-    monkeypatch.setattr("proxy_operator.adapters.embedded.events._WAITING_LIMIT", 8)
-    sink, log = EventSink(database, clock), EventLog(database)
+    monkeypatch.setattr("proxy_operator.controllers.events._WAITING_LIMIT", 8)
+    log = EventLog(database, clock)
+    sink = EventQueue(log, clock)
     for batch in range(2):
         for number in range(9):
             clock.at += timedelta(seconds=1)
@@ -96,7 +101,8 @@ async def test_events_are_bounded_in_number(
 
 
 async def test_a_long_or_broken_message_is_no_error(database: Database, clock: HandClock):
-    sink, log = EventSink(database, clock), EventLog(database)
+    log = EventLog(database, clock)
+    sink = EventQueue(log, clock)
     sink.record(PROXY, BECAME_HEALTHY, "x" * 5000)
     sink.record(PROXY, BECAME_HEALTHY, "half \ud800")
     await written(sink)
@@ -107,7 +113,8 @@ async def test_events_wait_while_the_store_cannot_be_written(
     data_dir: DataDir, clock: HandClock, caplog
 ):
     database = Database(data_dir.store_path)
-    sink, log = EventSink(database, clock), EventLog(database)
+    log = EventLog(database, clock)
+    sink = EventQueue(log, clock)
     sink.record(PROXY, BECAME_HEALTHY, "patient")
     await written(sink)
     assert "events could not be written" in caplog.text
@@ -120,7 +127,8 @@ async def test_events_wait_while_the_store_cannot_be_written(
 
 
 async def test_events_are_written_while_it_runs(database: Database, clock: HandClock):
-    sink, log = EventSink(database, clock), EventLog(database)
+    log = EventLog(database, clock)
+    sink = EventQueue(log, clock)
     async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
         running = tasks.create_task(sink.run())
         sink.record(PROXY, BECAME_HEALTHY, "soon")
