@@ -205,10 +205,11 @@ class Informer(Generic[T]):
         """Make the store equal to the list, but for newer writes of our own."""
         version = self._listed = int(listing.resource_version)
         listed = {key_of(obj): obj.metadata.uid for obj in listing.items}
+        unreadable = frozenset(listing.unreadable)
         for stored in self.store.list():
             key, uid = key_of(stored), stored.metadata.uid
             is_newer = key in observed and _version_of(stored) > version
-            if listed.get(key) != uid and not is_newer:
+            if listed.get(key) != uid and uid not in unreadable and not is_newer:
                 self._bury(uid, version)
                 self.store.remove(key)
         for obj in listing.items:

@@ -64,6 +64,8 @@ class ObjectList(NamedTuple, Generic[T]):
 
     items: list[T]
     resource_version: str
+    unreadable: Sequence[str] = ()
+    """Uids of objects that exist and cannot be read: who decides by absence counts them as there."""
 
 
 class WatchEventType(StrEnum):

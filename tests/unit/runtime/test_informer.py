@@ -337,3 +337,10 @@ async def test_a_late_reply_does_not_bring_back_what_a_list_no_longer_shows():
         assert watched.told == []
         watched.informer.observe(an_object("b", 5))
         assert watched.told == ["+uid-b@5"]
+
+
+async def test_what_cannot_be_read_keeps_its_last_readable_state():
+    first = a_list(10, an_object("a", 3), an_object("b", 4))
+    second = a_list(20)._replace(unreadable=("uid-a",))
+    async with watching(first, second, streams=((ExpiredError("gone"),),)) as watched:
+        assert watched.stored == {"uid-a@3"}

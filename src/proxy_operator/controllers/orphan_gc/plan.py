@@ -35,6 +35,8 @@ class Grounds(NamedTuple):
     cluster_id: str
     min_age: timedelta
     now: datetime
+    unreadable: frozenset[str] = frozenset()
+    """Uids of Proxies that exist and cannot be read: their instances are theirs."""
 
 
 def plan_kills(
@@ -52,7 +54,7 @@ def plan_kills(
     kills = []
     for instance in instances:
         uid = instance.labels.get(UID_LABEL)
-        if not uid or not _is_killable(instance, grounds):
+        if not uid or uid in grounds.unreadable or not _is_killable(instance, grounds):
             continue
         owner = owners.get(uid)
         if owner is None:

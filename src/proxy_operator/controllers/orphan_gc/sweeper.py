@@ -58,14 +58,19 @@ class OrphanSweeper:
         if not listed:
             return 0
         try:
-            proxies = (await self._reader.list(Proxy)).items
+            proxies = await self._reader.list(Proxy)
         except ObjectError as err:
             logger.warning("sweep skipped: proxies cannot be listed", extra={"error": str(err)})
             return 0
-        grounds = Grounds(self._settings.cluster_id, self._settings.min_age, self._clock.now())
+        grounds = Grounds(
+            self._settings.cluster_id,
+            self._settings.min_age,
+            self._clock.now(),
+            frozenset(proxies.unreadable),
+        )
         killed = 0
         for name, provider, found in listed:
-            for kill in plan_kills(found.items, proxies, provider, grounds):
+            for kill in plan_kills(found.items, proxies.items, provider, grounds):
                 killed += await self._kill(name, provider, kill)
         return killed
 

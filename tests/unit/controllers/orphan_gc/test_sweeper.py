@@ -171,3 +171,33 @@ async def test_the_first_sweep_comes_a_full_interval_after_the_start():
     await sleep(timedelta(minutes=10))
     assert world.provider.instances == {}
     task.cancel()
+
+
+class Unreadable:
+    """A reader to which the Proxies of some uids are there, but cannot be read."""
+
+    def __init__(self, world: World, *uids: str) -> None:
+        self._world = world
+        self._uids = uids
+
+    async def get(self, kind: Any, key: Any) -> Any:
+        raise NotImplementedError
+
+    async def list(self, kind: Any, **scope: Any) -> Any:
+        listing = await self._world.objects.list(kind, **scope)
+        return listing._replace(unreadable=self._uids)
+
+
+async def test_an_instance_of_a_proxy_that_cannot_be_read_is_no_orphan():
+    world = await a_world()
+    kept, orphan = plant(world, "uid-1"), plant(world, "uid-2")
+    sweeper = OrphanSweeper(
+        Unreadable(world, "uid-1"),
+        world.registry,
+        world.events,
+        world.clock,
+        SweepSettings(CLUSTER),
+    )
+    assert await sweeper.sweep() == 1
+    assert {*world.provider.instances} == {kept}
+    assert orphan != kept
