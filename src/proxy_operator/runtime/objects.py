@@ -65,7 +65,7 @@ class ObjectList(NamedTuple, Generic[T]):
     items: list[T]
     resource_version: str
     unreadable: Sequence[str] = ()
-    """Uids of objects that exist and cannot be read: who decides by absence counts them as there."""
+    """Uids of objects that exist and cannot be read: whoever decides by absence counts them."""
 
 
 class WatchEventType(StrEnum):
