@@ -77,6 +77,13 @@ class ReconcileRecorder(Protocol):
         """
 
 
+class LeaderRecorder(Protocol):
+    """Measures of leader election."""
+
+    def leads(self, name: str, *, is_leading: bool) -> None:
+        """Note whether this process leads; `name` is the lock (`leader_election_master_status`)."""
+
+
 class Unrecorded:
     """Measures nothing; serves where a recorder of the machinery is asked for."""
 
@@ -95,3 +102,5 @@ class Unrecorded:
     def started(self, controller: str) -> None: ...
 
     def finished(self, controller: str, outcome: Outcome | None, took: timedelta) -> None: ...
+
+    def leads(self, name: str, *, is_leading: bool) -> None: ...
