@@ -48,6 +48,28 @@ def test_a_proxy_that_dies_while_leased_is_replaced(home: Home, origin: Origin):
     assert told.count("InstanceStarted") == 2
 
 
+def test_an_edit_that_cannot_be_carried_out_leaves_the_instance_serving(home: Home, origin: Origin):
+    operator = home.operator()
+    home.apply(a_local("one"))
+    home.wait_ready("one")
+    process = home.process_of("one")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        home.apply(a_local("one", port=taken.getsockname()[1]))
+
+        def is_refused() -> bool:
+            [provisioned, *_] = home.proxies()["one"].status.conditions
+            return "Address already in use" in provisioned.message
+
+        until(is_refused, "the edit is refused")
+        assert home.are_ready("one")
+        assert home.process_of("one").identity == process.identity
+        answer: Any = operator.lease()
+        assert origin.fetch(origin.http, answer["proxy"]["url"])["path"] == "/page"
+    home.apply(a_local("one", attributes={"tried": "again"}))
+    home.wait_ready("one")
+    assert home.process_of("one").identity == process.identity
+
+
 def orphan(home: Home) -> tuple[int, str]:
     """Leave an instance whose Proxy is gone; no operator runs afterwards."""
     operator = home.operator(*NEVER)

@@ -41,6 +41,7 @@ INSTANCE_VANISHED = EventKind(EventType.WARNING, "InstanceVanished", "Observe")
 INSTANCE_STOPPED = EventKind(EventType.WARNING, "InstanceStopped", "Observe")
 INSTANCE_NEVER_APPEARED = EventKind(EventType.WARNING, "InstanceNeverAppeared", "Create")
 INSTANCE_REPLACED = EventKind(EventType.NORMAL, "InstanceReplaced", "Replace")
+REPLACEMENT_BLOCKED = EventKind(EventType.WARNING, "ReplacementBlocked", "Replace")
 INSTANCE_DELETED = EventKind(EventType.NORMAL, "InstanceDeleted", "Delete")
 PROVISIONING_FAILED = EventKind(EventType.WARNING, "ProvisioningFailed", "Create")
 DELETION_BLOCKED = EventKind(EventType.WARNING, "DeletionBlocked", "Delete")
@@ -56,6 +57,7 @@ CATALOGUE = (
     INSTANCE_STOPPED,
     INSTANCE_NEVER_APPEARED,
     INSTANCE_REPLACED,
+    REPLACEMENT_BLOCKED,
     INSTANCE_DELETED,
     PROVISIONING_FAILED,
     DELETION_BLOCKED,

@@ -48,7 +48,7 @@ class InstanceList(NamedTuple):
 
 
 class Provider(Protocol):
-    """Four calls, and three facts that need no call."""
+    """Five calls, and three facts that need no call."""
 
     @property
     def appears_within(self) -> timedelta:
@@ -66,6 +66,15 @@ class Provider(Protocol):
 
     def provider_id(self, *, namespace: str, name: str, zone: str) -> str:
         """Return the id that an instance of this name in this zone has, or would have."""
+
+    async def check(self, request: CreateRequest) -> None:
+        """Raise what a create of this request would certainly raise; change nothing.
+
+        PermanentProviderError, EnvironmentProviderError, QuotaExceededError, StockOutError: do
+        not make room for this instance, it would not come. TransientProviderError: it could not
+        be told. No answer is no promise. What our present instance of that name holds (its name,
+        its port, its share of a quota) counts as free: it is asked about before it goes.
+        """
 
     async def create(self, request: CreateRequest) -> str:
         """Ask for an instance and return its provider id. Returning does not mean it runs.

@@ -20,7 +20,7 @@ class DecoratedProvider(ABC):
 
     @abstractmethod
     async def around(self, op: str, call: Callable[[], Awaitable[T]]) -> T:
-        """Make the call named `op` (`create`, `get`, `delete`, `list_by_tag`), or raise."""
+        """Make the call that `op` names, as the contract does (`list_by_tag`), or raise."""
 
     @property
     def appears_within(self) -> timedelta:
@@ -31,6 +31,9 @@ class DecoratedProvider(ABC):
 
     def provider_id(self, *, namespace: str, name: str, zone: str) -> str:
         return self._inner.provider_id(namespace=namespace, name=name, zone=zone)
+
+    async def check(self, request: CreateRequest) -> None:
+        await self.around("check", lambda: self._inner.check(request))
 
     async def create(self, request: CreateRequest) -> str:
         return await self.around("create", lambda: self._inner.create(request))

@@ -23,7 +23,7 @@ from proxy_operator.provisioning.errors import (
 )
 from proxy_operator.runtime.clock import Clock
 
-Operation = Literal["create", "get", "delete", "list_by_tag"]
+Operation = Literal["check", "create", "get", "delete", "list_by_tag"]
 
 _ZERO = timedelta()
 
@@ -217,6 +217,13 @@ class FakeProvider:
     def provider_id(self, *, namespace: str, name: str, zone: str) -> str:  # noqa: ARG002 - names are unique across namespaces
         return f"zones/{zone}/instances/{name}" if zone else f"instances/{name}"
 
+    async def check(self, request: CreateRequest) -> None:
+        lost_reply = await self._enter("check")
+        if lost_reply:
+            raise lost_reply
+        self._bury()
+        self._require_possible(request)
+
     async def create(self, request: CreateRequest) -> str:
         lost_reply = await self._enter("create")
         provider_id = self._create(request)
@@ -281,12 +288,8 @@ class FakeProvider:
         provider_id = self.provider_id(
             namespace=request.namespace, name=request.name, zone=request.zone
         )
-        existing = self.world.instances.get(provider_id)
-        if existing is not None:
-            self._require_owner(existing, request.labels)
+        if self._require_possible(request):
             return provider_id
-        if request.zone in self.stocked_out_zones:
-            raise StockOutError(f"zone {request.zone} has no capacity left")
         self.world.creates.append(
             Created(
                 provider_id,
@@ -299,6 +302,18 @@ class FakeProvider:
         if request.zone not in self.vanishing_zones:
             self._make(request.name, request.zone, request.labels, request.spec.port or 3128)
         return provider_id
+
+    def _require_possible(self, request: CreateRequest) -> bool:
+        """Raise what keeps this from being made; tell whether our instance exists already."""
+        existing = self.world.instances.get(
+            self.provider_id(namespace=request.namespace, name=request.name, zone=request.zone)
+        )
+        if existing is not None:
+            self._require_owner(existing, request.labels)
+            return True
+        if request.zone in self.stocked_out_zones:
+            raise StockOutError(f"zone {request.zone} has no capacity left")
+        return False
 
     def _make(self, name: str, zone: str, labels: dict[str, str], port: int) -> FakeInstance:
         appears = self._clock.monotonic() + self.appear_delay.total_seconds()

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+import msgspec
 import pytest
 
 from proxy_operator.domain.instance import Instance, InstanceState
@@ -152,6 +153,34 @@ class ProviderContract:
         provider_id = harness.id_of(foreign)
         await harness.eventually(lambda: harness.has_state(provider_id, InstanceState.RUNNING))
         assert (await harness.listed(harness.other))[provider_id].labels == foreign.labels
+
+    async def test_a_check_makes_nothing(self, harness: ProviderHarness) -> None:
+        request = harness.request()
+        await harness.provider.check(request)
+        assert await harness.listed() == {}
+        with pytest.raises(InstanceNotFoundError):
+            await harness.provider.get(harness.id_of(request))
+
+    async def test_a_check_counts_what_our_instance_holds_as_free(
+        self, harness: ProviderHarness
+    ) -> None:
+        request = harness.request()
+        instance = await harness.running(request)
+        again = msgspec.structs.replace(
+            request, spec=msgspec.structs.replace(request.spec, port=instance.port)
+        )
+        await harness.provider.check(again)
+        assert await harness.provider.get(instance.provider_id) == instance
+
+    async def test_a_check_says_what_a_create_would(self, harness: ProviderHarness) -> None:
+        foreign = harness.request(cluster_id=OTHER_CLUSTER_ID)
+        await harness.other.create(foreign)
+        ours = harness.request(uid=foreign.uid)
+        with pytest.raises(PermanentProviderError, match="foreign") as checked:
+            await harness.provider.check(ours)
+        with pytest.raises(PermanentProviderError) as created:
+            await harness.provider.create(ours)
+        assert str(checked.value) == str(created.value)
 
     async def test_get_shows_the_labels_of_a_foreign_instance(
         self, harness: ProviderHarness

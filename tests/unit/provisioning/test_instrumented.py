@@ -49,13 +49,14 @@ async def test_calls_pass_through_and_are_counted(
     provider: InstrumentedProvider, fake: FakeProvider, calls: Calls
 ):
     request = a_create_request()
+    await provider.check(request)
     provider_id = await provider.create(request)
     assert (await provider.get(provider_id)).labels == request.labels
     assert len((await provider.list_by_tag()).items) == 1
     await provider.delete(provider_id)
     assert fake.instances == {}
     assert calls.rows == [
-        ("cloud", op, "success", 2.0) for op in ("create", "get", "list_by_tag", "delete")
+        ("cloud", op, "success", 2.0) for op in ("check", "create", "get", "list_by_tag", "delete")
     ]
 
 

@@ -23,12 +23,13 @@ def provider(fake: FakeProvider) -> TimedProvider:
     return TimedProvider(fake, timedelta(seconds=90))
 
 
-@pytest.mark.parametrize("op", ["create", "get", "delete", "list_by_tag"])
+@pytest.mark.parametrize("op", ["check", "create", "get", "delete", "list_by_tag"])
 async def test_a_call_that_hangs_becomes_transient(
     provider: TimedProvider, fake: FakeProvider, op: str
 ):
     fake.latency = timedelta(hours=1)
     calls = {
+        "check": lambda: provider.check(a_create_request()),
         "create": lambda: provider.create(a_create_request()),
         "get": lambda: provider.get("instances/x"),
         "delete": lambda: provider.delete("instances/x"),

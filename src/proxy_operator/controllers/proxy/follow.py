@@ -3,20 +3,25 @@
 from typing import Final
 
 from proxy_operator.controllers.proxy.context import Pass
-from proxy_operator.controllers.proxy.failures import show_provider_error
+from proxy_operator.controllers.proxy.failures import reason_of, show_provider_error
 from proxy_operator.controllers.proxy.inputs import Inputs, InputsError
 from proxy_operator.controllers.proxy.readiness import represent_health, set_address
+from proxy_operator.controllers.proxy.replace import (
+    is_outdated,
+    recycle,
+    refusal_of,
+    show_refusal,
+)
 from proxy_operator.controllers.proxy.retry import appear_backoff
 from proxy_operator.domain.condition import ConditionStatus, ConditionType, ProvisionedReason
 from proxy_operator.domain.event import (
     INSTANCE_NEVER_APPEARED,
-    INSTANCE_REPLACED,
     INSTANCE_STARTED,
     INSTANCE_STOPPED,
     INSTANCE_VANISHED,
 )
 from proxy_operator.domain.instance import Instance, InstanceState, Outcome
-from proxy_operator.domain.names import SPEC_HASH_ANNOTATION, SPEC_HASH_LABEL
+from proxy_operator.domain.names import SPEC_HASH_ANNOTATION
 from proxy_operator.provisioning.contract import Provider
 from proxy_operator.provisioning.errors import (
     EnvironmentProviderError,
@@ -50,8 +55,19 @@ async def follow_instance(
 ) -> Result:
     """Act on an instance that exists. Provider errors are the caller's to show."""
     require_ours(p, instance)
-    if isinstance(inputs, Inputs) and _is_outdated(p, instance, inputs):
-        return await _recycle(p, provider, instance, "its spec or Secret changed")
+    if not isinstance(inputs, Inputs) or not is_outdated(p, instance, inputs):
+        return await _act(p, provider, instance, inputs)
+    refusal = await refusal_of(p, provider, instance, inputs)
+    if refusal is None:
+        return await recycle(p, provider, instance, "its spec or Secret changed")
+    held_back = InputsError(reason_of(refusal), str(refusal))
+    result = await _act(p, provider, instance, held_back)
+    return show_refusal(p, refusal) if p.is_provisioned else result
+
+
+async def _act(
+    p: Pass, provider: Provider, instance: Instance, inputs: Inputs | InputsError
+) -> Result:
     match instance.state:
         case InstanceState.PROVISIONING:
             p.around.seen[p.uid] = instance.provider_id
@@ -62,9 +78,9 @@ async def follow_instance(
         case InstanceState.STOPPED:
             if p.is_provisioned:
                 p.tell(INSTANCE_STOPPED, f"instance {instance.provider_id} stopped")
-            return await _recycle(p, provider, instance, "it stopped")
+            return await recycle(p, provider, instance, "it stopped")
         case InstanceState.TERMINATING:
-            return await _recycle(p, provider, instance, "it is going away")
+            return await recycle(p, provider, instance, "it is going away")
 
 
 def require_ours(p: Pass, instance: Instance) -> None:
@@ -74,22 +90,6 @@ def require_ours(p: Pass, instance: Instance) -> None:
             f"the name {p.instance_name} is taken by a foreign instance: {instance.provider_id}"
             " does not carry this operator's labels"
         )
-
-
-def _is_outdated(p: Pass, instance: Instance, inputs: Inputs) -> bool:
-    actual = instance.labels.get(SPEC_HASH_LABEL) or p.recorded_hash
-    return bool(actual) and actual != inputs.spec_hash
-
-
-async def _recycle(p: Pass, provider: Provider, instance: Instance, why: str) -> Result:
-    """Let the instance go; the next pass that finds it gone makes another."""
-    is_first = p.provisioned is None or p.provisioned.reason != ProvisionedReason.REPLACING
-    if instance.state is not InstanceState.TERMINATING:
-        await provider.delete(instance.provider_id)
-    if is_first:
-        p.tell(INSTANCE_REPLACED, f"instance {instance.provider_id} is replaced: {why}")
-    p.set_unprovisioned(ProvisionedReason.REPLACING, f"the instance is replaced: {why}")
-    return Result(p.first_look if is_first else p.intervals.deletion_poll)
 
 
 async def _missing(p: Pass, provider: Provider, inputs: Inputs | InputsError) -> Result:
@@ -135,9 +135,15 @@ async def _running(
     p.set_condition(
         ConditionType.PROVISIONED, ConditionStatus.TRUE, ProvisionedReason.CREATED, message
     )
-    set_address(p, instance.ip, instance.port or p.proxy.spec.port or _DEFAULT_PORT)
+    set_address(p, instance.ip, instance.port or _port_of_spec(p, inputs))
     represent_health(p)
     return Result(p.intervals.drift_poll)
+
+
+def _port_of_spec(p: Pass, inputs: Inputs | InputsError) -> int:
+    """Return the port of a provider that tells none: the one the instance was made for."""
+    shown = p.proxy.status.port if isinstance(inputs, InputsError) else None
+    return shown or p.proxy.spec.port or _DEFAULT_PORT
 
 
 async def _settle(p: Pass, provider: Provider) -> None:

@@ -6,8 +6,9 @@ from typing import Final, NamedTuple
 
 from proxy_operator.controllers.proxy.context import Pass
 from proxy_operator.domain.condition import ProvisionedReason
-from proxy_operator.domain.names import secret_fingerprint, spec_hash
+from proxy_operator.domain.names import owner_labels, secret_fingerprint, spec_hash
 from proxy_operator.domain.secret import Credentials
+from proxy_operator.provisioning.contract import CreateRequest
 
 _CACHE_SIZE: Final = 4096
 
@@ -21,7 +22,10 @@ class Inputs(NamedTuple):
 
 
 class InputsError(NamedTuple):
-    """A Secret is missing or unusable: nothing can be created or replaced for now."""
+    """A Secret is missing or unusable, or the provider would refuse what they come to.
+
+    Nothing can be created or replaced for now.
+    """
 
     reason: ProvisionedReason
     message: str
@@ -42,6 +46,22 @@ async def gather_inputs(p: Pass) -> Inputs | InputsError:
         user_data=user_data, credentials=credentials
     )
     return Inputs(user_data, credentials, spec_hash(p.proxy.spec, fingerprint))
+
+
+def create_request(p: Pass, inputs: Inputs, *, zone: str, request_id: str) -> CreateRequest:
+    """Return what to ask of a provider for this Proxy."""
+    return CreateRequest(
+        name=p.instance_name,
+        namespace=p.key.namespace,
+        proxy_name=p.key.name,
+        uid=p.uid,
+        request_id=request_id,
+        zone=zone,
+        spec=p.proxy.spec,
+        labels=owner_labels(uid=p.uid, cluster_id=p.around.cluster_id, spec_hash=inputs.spec_hash),
+        user_data=inputs.user_data,
+        credentials=inputs.credentials,
+    )
 
 
 class ThreadFingerprints:

@@ -9,7 +9,7 @@ from typing import Final
 from proxy_operator.controllers.proxy.context import Pass
 from proxy_operator.controllers.proxy.failures import show, show_provider_error, wait
 from proxy_operator.controllers.proxy.follow import follow_instance, require_ours
-from proxy_operator.controllers.proxy.inputs import Inputs
+from proxy_operator.controllers.proxy.inputs import Inputs, create_request
 from proxy_operator.controllers.proxy.retry import (
     appear_backoff,
     may_appear_until,
@@ -20,8 +20,7 @@ from proxy_operator.controllers.proxy.retry import (
 from proxy_operator.domain.condition import ProvisionedReason
 from proxy_operator.domain.event import INSTANCE_ADOPTED, INSTANCE_REQUESTED
 from proxy_operator.domain.instance import REFUSED, Instance, InstanceState, Intent, Outcome
-from proxy_operator.domain.names import owner_labels
-from proxy_operator.provisioning.contract import CreateRequest, Provider
+from proxy_operator.provisioning.contract import Provider
 from proxy_operator.provisioning.errors import (
     InstanceNotFoundError,
     PermanentProviderError,
@@ -143,7 +142,9 @@ async def _create(p: Pass, provider: Provider, inputs: Inputs, old: Intent | Non
     )
     await p.record_intent(intent)
     try:
-        provider_id = await provider.create(_request(p, intent, inputs))
+        provider_id = await provider.create(
+            create_request(p, inputs, zone=zone, request_id=intent.request_id)
+        )
     except (QuotaExceededError, PermanentProviderError) as err:
         return await _refused(p, intent, err)
     except ProviderError as err:
@@ -165,18 +166,3 @@ async def _refused(p: Pass, intent: Intent, err: ProviderError) -> Result:
     if outcome is Outcome.STOCK_OUT:
         return Result(appear_backoff(intent.attempt))
     return Result(p.intervals.quota_retry)
-
-
-def _request(p: Pass, intent: Intent, inputs: Inputs) -> CreateRequest:
-    return CreateRequest(
-        name=p.instance_name,
-        namespace=p.key.namespace,
-        proxy_name=p.key.name,
-        uid=p.uid,
-        request_id=intent.request_id,
-        zone=intent.zone,
-        spec=p.proxy.spec,
-        labels=owner_labels(uid=p.uid, cluster_id=p.around.cluster_id, spec_hash=inputs.spec_hash),
-        user_data=inputs.user_data,
-        credentials=inputs.credentials,
-    )

@@ -6,19 +6,21 @@ what a crash leaves of either step has another name and is swept.
 
 import contextlib
 import errno
-import ipaddress
 import os
 import secrets
 import shutil
-import socket
 import tempfile
 import threading
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
 from proxy_operator.adapters.providers.local import layout, manifests, processes
+from proxy_operator.adapters.providers.local.addresses import (
+    check_egress,
+    check_listening,
+    reachable,
+)
 from proxy_operator.domain.instance import Instance, InstanceState
 from proxy_operator.domain.names import CLUSTER_LABEL, UID_LABEL
 from proxy_operator.provisioning.contract import CreateRequest, InstanceList
@@ -47,6 +49,17 @@ class Instances:
         # A call whose caller gave up goes on in its thread: these keep the next one apart from it.
         self._turns = tuple(threading.Lock() for _ in range(64))
 
+    def check(self, request: CreateRequest) -> None:
+        """Raise what `create` would raise if our instance of that name were gone by then."""
+        manifests.check(request, self._bind)
+        directory = self._root / request.name
+        self._require_no_foreign(request, self._record(directory))
+        check_egress(manifests.egress_of(request))
+        port = request.spec.port or 0
+        listening = layout.read_json(directory / layout.LISTENING) or {}
+        is_own = listening.get("port") == port and processes.is_locked(directory)
+        check_listening(self._bind, 0 if is_own else port)
+
     def create(self, request: CreateRequest, given_up: threading.Event) -> None:
         """Start the process, unless our instance exists, and watch it until it listens.
 
@@ -57,7 +70,7 @@ class Instances:
         with self._turn(request.name):
             if self._is_taken(request):
                 return
-            _check_egress(manifests.egress_of(request))
+            check_egress(manifests.egress_of(request))
             self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
             lock = self._claim(request, given_up)
             if lock is None:
@@ -102,7 +115,7 @@ class Instances:
         return Instance(
             provider_id=manifests.provider_id_of(name),
             state=state,
-            ip=_reachable(address["host"]) if address else None,
+            ip=reachable(address["host"]) if address else None,
             port=address.get("port"),
             labels=record.labels,
             created_at=record.created_at,
@@ -178,12 +191,20 @@ class Instances:
             if directory.exists():
                 self._remove(directory)
             return False
+        self._require_no_foreign(request, record)
+        return True
+
+    def _require_no_foreign(
+        self, request: CreateRequest, record: manifests.InstanceRecord | None
+    ) -> None:
+        if record is None:
+            return
         for key in (UID_LABEL, CLUSTER_LABEL):
             if record.labels.get(key) != request.labels.get(key):
                 raise PermanentProviderError(
-                    f"name {request.name} is taken by a foreign instance in {directory}"
+                    f"name {request.name} is taken by a foreign instance in"
+                    f" {self._root / request.name}"
                 )
-        return True
 
     def _claim(self, request: CreateRequest, given_up: threading.Event) -> int | None:
         """Make the directory, complete and locked, in one step; None when somebody was faster."""
@@ -232,39 +253,3 @@ def _changed_at(path: Path) -> datetime:
         return datetime.fromtimestamp(path.stat().st_mtime, UTC)
     except FileNotFoundError:
         return datetime.max.replace(tzinfo=UTC)
-
-
-def _check_egress(address: str | None) -> None:
-    """Try the source address, so that a wrong one is said here and not by every request."""
-    if address is None:
-        return
-    with _a_socket(address, socket.SOCK_STREAM) as trial:
-        try:
-            trial.bind((address, 0))
-        except OSError as err:
-            reason = os.strerror(err.errno or 0)
-            raise EnvironmentProviderError(
-                f"spec.local.egressAddress: cannot send from {address}: {reason};"
-                " it must be an address of this machine"
-            ) from err
-
-
-def _reachable(host: str) -> str:
-    """Return the address clients connect to: for a wildcard, the one this machine goes out by."""
-    if not ipaddress.ip_address(host).is_unspecified:
-        return host
-    is_v6 = ":" in host
-    with _a_socket(host, socket.SOCK_DGRAM) as trial:
-        try:
-            # Connecting a datagram socket sends nothing: it only asks the routing table.
-            trial.connect(("2001:db8::1" if is_v6 else "192.0.2.1", 9))
-        except OSError:
-            return "::1" if is_v6 else "127.0.0.1"
-        return str(trial.getsockname()[0])
-
-
-@contextlib.contextmanager
-def _a_socket(address: str, kind: socket.SocketKind) -> Iterator[socket.socket]:
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    with socket.socket(family, kind) as one:
-        yield one

@@ -9,12 +9,12 @@ import json
 import os
 import resource
 import signal
-import socket
 import sys
 from pathlib import Path
 from typing import Any
 
 from proxy_operator.adapters.providers.local import layout
+from proxy_operator.adapters.providers.local.listening import bound_socket, sentence_for
 
 
 def main(directory: Path) -> None:
@@ -32,10 +32,12 @@ def main(directory: Path) -> None:
         return  # the operator died before it had told what to do
     _redirect(directory)
     _limit()
+    bind, port = settings["bind"], settings["port"]
     try:
-        listener = _listen(settings["bind"], settings["port"])
+        listener = bound_socket(bind, port)
+        listener.listen(1024)
     except OSError as err:
-        _report({"error": f"cannot listen on {_where(settings)}: {os.strerror(err.errno or 0)}"})
+        _report({"error": sentence_for(err, bind, port)})
         return
     try:
         from proxy_operator.adapters.providers.local.engine import Engine  # noqa: PLC0415 - heavy
@@ -48,7 +50,7 @@ def main(directory: Path) -> None:
         credentials=tuple(credentials) if credentials else None,
         egress_address=settings["egressAddress"],
     )
-    address = {"host": settings["bind"], "port": listener.getsockname()[1]}
+    address = {"host": bind, "port": listener.getsockname()[1]}
     layout.write_atomically(directory / layout.LISTENING, address)
     _report(address)
     engine.serve()
@@ -84,20 +86,6 @@ def _limit() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
-
-
-def _listen(bind: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in bind else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind((bind, port))
-    listener.listen(1024)
-    return listener
-
-
-def _where(settings: dict[str, Any]) -> str:
-    bind, port = settings["bind"], settings["port"]
-    return f"{f'[{bind}]' if ':' in bind else bind} port {port or '(any)'}"
 
 
 def _report(message: dict[str, Any]) -> None:

@@ -61,6 +61,9 @@ class LocalProvider:
     def provider_id(self, *, namespace: str, name: str, zone: str) -> str:  # noqa: ARG002 - names are unique here
         return manifests.provider_id_of(name)
 
+    async def check(self, request: CreateRequest) -> None:
+        await self._in_thread(lambda: self._instances.check(request))
+
     async def create(self, request: CreateRequest) -> str:
         given_up = threading.Event()
         try:

@@ -6,15 +6,19 @@ import asyncio
 import errno
 import os
 import signal
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from proxy_operator.adapters.providers.local.provider import LocalProvider
 from proxy_operator.domain.instance import InstanceState
+from proxy_operator.domain.proxy import LocalBlock, LocalEngine, Scheme
+from proxy_operator.provisioning.contract import CreateRequest
 from proxy_operator.provisioning.errors import (
     EnvironmentProviderError,
     InstanceNotFoundError,
@@ -24,6 +28,7 @@ from proxy_operator.provisioning.errors import (
 from proxy_operator.runtime.clock import SystemClock
 from tests.builders import a_create_request
 from tests.local_instances import names_in, open_descriptors, process_of
+from tests.unit.adapters.providers.local.conftest import a_request
 
 
 @pytest.fixture
@@ -97,6 +102,47 @@ async def test_a_refused_request_touches_nothing(provider: LocalProvider, root: 
     with pytest.raises(PermanentProviderError):
         await provider.create(a_create_request(user_data=b"x"))
     assert not await asyncio.to_thread(root.exists)
+
+
+@pytest.fixture
+def held_port() -> Iterator[int]:
+    """A port somebody else listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def impossible_requests(held_port: int) -> dict[str, CreateRequest]:
+    return {
+        "squid": a_request(local=LocalBlock(engine=LocalEngine.SQUID)),
+        "egress": a_request(local=LocalBlock(egress_address="203.0.113.7")),
+        "port": a_request(port=held_port),
+        "scheme": a_request(scheme=Scheme.HTTPS),
+        "cloud-init": a_request(user_data=b"x"),
+    }
+
+
+@pytest.mark.parametrize("case", ["squid", "egress", "port", "scheme", "cloud-init"])
+async def test_a_check_says_what_a_create_says_and_starts_nothing(
+    provider: LocalProvider, root: Path, held_port: int, case: str
+):
+    request = impossible_requests(held_port)[case]
+    with pytest.raises((EnvironmentProviderError, PermanentProviderError)) as checked:
+        await provider.check(request)
+    assert not await asyncio.to_thread(root.exists)
+    with pytest.raises(type(checked.value)) as created:
+        await provider.create(request)
+    assert str(created.value) == str(checked.value)
+
+
+async def test_only_the_own_port_counts_as_free(provider: LocalProvider):
+    mine, other = a_request(), a_request()
+    for request in (mine, other):
+        await provider.create(request)
+    port = (await provider.get(await provider.create(mine))).port
+    on_port = msgspec.structs.replace(mine.spec, port=port)
+    await provider.check(msgspec.structs.replace(mine, spec=on_port))
+    with pytest.raises(EnvironmentProviderError, match=f"port {port}: Address already in use"):
+        await provider.check(msgspec.structs.replace(other, spec=on_port))
 
 
 async def test_a_root_that_cannot_be_made_is_the_surroundings_fault(tmp_path: Path):
