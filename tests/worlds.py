@@ -18,7 +18,7 @@ from proxy_operator.domain.names import INTENT_ANNOTATION, secret_fingerprint
 from proxy_operator.domain.proxy import Proxy
 from proxy_operator.domain.secret import Credentials, Secret
 from proxy_operator.provisioning.contract import Provider
-from proxy_operator.provisioning.credentials import SecretReader
+from proxy_operator.provisioning.credentials import MadeWith, SecretReader
 from proxy_operator.provisioning.errors import EnvironmentProviderError
 from proxy_operator.runtime.clock import LoopClock
 from proxy_operator.runtime.informer import Informer
@@ -114,6 +114,7 @@ class World:
         self.events = EventNotes()
         self.intervals = Intervals()
         self.writes: list[str] = []
+        self.made_with = MadeWith()
 
     async def restart(self) -> None:
         """Start a process: empty memory, caches listed anew."""
@@ -134,7 +135,10 @@ class World:
             events=self.events,
             fingerprints=FINGERPRINTS,
         )
-        self.reconciler = ProxyReconciler(Surroundings(ports, self.clock, CLUSTER, self.intervals))
+        around = Surroundings(ports, self.clock, CLUSTER, self.intervals)
+        self.made_with = around.made_with
+        self.informers[Proxy].store.add_handler(self.made_with.handle)
+        self.reconciler = ProxyReconciler(around)
 
     async def sync(self) -> None:
         """Bring the caches to the present, as a watch would."""

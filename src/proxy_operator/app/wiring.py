@@ -47,7 +47,7 @@ from proxy_operator.leasing.gate import CredentialsGate
 from proxy_operator.leasing.store import LeaseStore
 from proxy_operator.leasing.sweep import Sweeper
 from proxy_operator.provisioning.contract import Provider
-from proxy_operator.provisioning.credentials import SecretReader
+from proxy_operator.provisioning.credentials import MadeWith, SecretReader, ServingCredentials
 from proxy_operator.provisioning.errors import ProviderError
 from proxy_operator.provisioning.fence import Fence, FencedProvider, OpenFence
 from proxy_operator.provisioning.instrumented import InstrumentedProvider
@@ -90,6 +90,7 @@ class Fleet:
     proxies: Informer[Proxy]
     secrets: Informer[Secret]
     reader: SecretReader
+    made_with: MadeWith
     providers: Registry
     health: HealthEngine
     metrics: MetricsRegistry
@@ -118,6 +119,8 @@ def build_fleet(base: Foundations, settings: Settings, own_url: str | None) -> F
     )
     secrets = Informer(base.client, Secret, clock=base.clock, namespace=settings.watch_namespace)
     reader = SecretReader(secrets.store)
+    made_with = MadeWith()
+    proxies.store.add_handler(made_with.handle)
     health = HealthEngine(
         proxies.store,
         base.prober,
@@ -133,6 +136,7 @@ def build_fleet(base: Foundations, settings: Settings, own_url: str | None) -> F
         proxies=proxies,
         secrets=secrets,
         reader=reader,
+        made_with=made_with,
         providers=_providers(base, settings, metrics),
         health=health,
         metrics=metrics,
@@ -191,8 +195,9 @@ def _add_controller(base: Foundations, settings: Settings, fleet: Fleet) -> None
         requeue_now=pace.requeue_now,
         appear_deadline=pace.appear_deadline,
     )
+    around = Surroundings(ports, base.clock, base.cluster_id, intervals, made_with=fleet.made_with)
     controller = Controller(
-        ProxyReconciler(Surroundings(ports, base.clock, base.cluster_id, intervals)),
+        ProxyReconciler(around),
         queue,
         clock=base.clock,
         recorder=ReconcileRecorder(fleet.metrics),
@@ -227,7 +232,8 @@ def build_discovery(
     """Wire the lease store and the discovery API; no tokens is no authentication."""
     discovery = settings.discovery
     leases = LeaseStore(base.clock, discovery.cooldown_window)
-    gate = CredentialsGate(leases, fleet.proxies.store, fleet.reader)
+    credentials = ServingCredentials(fleet.reader, fleet.made_with)
+    gate = CredentialsGate(leases, fleet.proxies.store, credentials)
     fleet.proxies.store.add_handler(CandidateFeed(gate).handle)
     fleet.secrets.store.add_handler(
         lambda event: gate.recheck(_users_of(fleet.proxies.store, event))
@@ -237,7 +243,7 @@ def build_discovery(
     service = DiscoveryService(
         fleet.proxies.store,
         leases,
-        fleet.reader,
+        credentials,
         LeaseRecorder(fleet.metrics),
         DiscoverySettings(max_ttl=discovery.max_lease_ttl),
     )

@@ -1,7 +1,7 @@
-"""Keeps proxies whose credentials are missing out of the lease store: a sink in front of it.
+"""Keeps proxies whose credentials cannot be told out of the lease store: a sink in front of it.
 
-The rule: a lost Secret counts in the same step of the loop in which it is lost, and so does its
-return; no client ever gets a proxy without the password that it asks for.
+The rule: a lost or changed Secret counts in the same step of the loop in which that happens, and so
+does its return; no client ever gets a proxy without the password that it asks for.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from proxy_operator.runtime.store import Lister
 
 
 class CredentialsGate:
-    """Passes candidates on, as unhealthy when their credentials cannot be read."""
+    """Passes candidates on, as unhealthy when their credentials cannot be told."""
 
     def __init__(
         self, sink: CandidateSink, proxies: Lister[Proxy], credentials: CredentialsReader

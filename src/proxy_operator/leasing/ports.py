@@ -23,5 +23,6 @@ class CredentialsReader(Protocol):
     def credentials_for(self, proxy: Proxy) -> Credentials | None:
         """Return credentials, or None when the proxy needs none.
 
-        ValueError says why they are missing or unusable: such a proxy is not offered.
+        ValueError says why they are missing, unusable or not those of its instance: such a proxy
+        is not offered.
         """

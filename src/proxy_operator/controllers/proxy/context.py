@@ -36,7 +36,7 @@ from proxy_operator.domain.names import (
 )
 from proxy_operator.domain.proxy import Proxy
 from proxy_operator.provisioning.contract import Provider
-from proxy_operator.provisioning.credentials import SecretReader
+from proxy_operator.provisioning.credentials import MadeWith, SecretReader
 from proxy_operator.runtime.clock import Clock
 from proxy_operator.runtime.objects import (
     MetadataPatch,
@@ -91,6 +91,7 @@ class Surroundings:
     seen: dict[str, str] = field(default_factory=dict)
     """UID to the provider id that was seen before it ran. Lost on restart: then a vanished
     instance is told from one still to appear by the deadline alone."""
+    made_with: MadeWith = field(default_factory=MadeWith)
 
 
 def whole_seconds(moment: datetime) -> datetime:

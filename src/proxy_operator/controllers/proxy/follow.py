@@ -127,6 +127,8 @@ async def _running(
     if is_new:
         await _settle(p, provider)
         p.tell(INSTANCE_STARTED, f"instance {instance.provider_id} runs")
+    if isinstance(inputs, Inputs):
+        p.around.made_with.note(p.uid, inputs.credentials)
     if isinstance(inputs, Inputs) and p.recorded_hash != inputs.spec_hash:
         await p.patch_metadata(MetadataPatch(annotations={SPEC_HASH_ANNOTATION: inputs.spec_hash}))
     p.around.seen.pop(p.uid, None)

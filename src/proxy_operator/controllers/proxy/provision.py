@@ -141,6 +141,7 @@ async def _create(p: Pass, provider: Provider, inputs: Inputs, old: Intent | Non
         zones=tuple(sorted({old.zone, *old.zones} - {zone})) if old and late else (),
     )
     await p.record_intent(intent)
+    p.around.made_with.note(p.uid, inputs.credentials)
     try:
         provider_id = await provider.create(
             create_request(p, inputs, zone=zone, request_id=intent.request_id)
