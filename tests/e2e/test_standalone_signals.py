@@ -65,7 +65,8 @@ def test_a_second_signal_ends_it_at_once(home: Home):
     # Stopped, it cannot obey, and deleting it takes a while.
     os.kill(process.pid, signal.SIGSTOP)
     operator.process.send_signal(signal.SIGTERM)
-    until(lambda: '"one" deleted' in operator.output(), "it has taken the first")
+    until(lambda: "deleting every Proxy" in operator.output(), "it has taken the first")
+    until(lambda: home.proxies()["one"].metadata.is_deleting, "it is being deleted")
     assert operator.process.poll() is None
     assert operator.stop(signal.SIGTERM, within=1.0) == 128 + signal.SIGTERM
     # What was left is what the next one takes up.

@@ -5,12 +5,13 @@ This is a client of the store like any other command: it asks nothing of the ope
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from datetime import timedelta
 from typing import Final, Protocol
 
 from proxy_operator.app.applying import apply_all
 from proxy_operator.app.client import Home
+from proxy_operator.app.leaving import names_of, obstacle
 from proxy_operator.app.manifests import Manifest
 from proxy_operator.domain.condition import ConditionStatus, ConditionType, find
 from proxy_operator.domain.kinds import kind_of
@@ -62,11 +63,11 @@ async def follow_until_ready(home: Home, keys: Sequence[ObjectKey], narrator: Na
             if told.get(key_of(proxy)) != text:
                 told[key_of(proxy)] = text
                 narrator.line(f"  {proxy.metadata.name}: {text}")
-        waiting = [p.metadata.name for p in proxies if p.status.phase is not Phase.READY]
+        waiting = [proxy for proxy in proxies if proxy.status.phase is not Phase.READY]
         if not waiting:
             return
         ready = len(proxies) - len(waiting)
-        narrator.live(f"{ready} of {len(proxies)} Ready, waiting for {_names(waiting)}")
+        narrator.live(f"{ready} of {len(proxies)} Ready, waiting for {names_of(waiting)}")
         await asyncio.sleep(_POLL.total_seconds())
 
 
@@ -89,22 +90,39 @@ def summary_of(proxy: Proxy) -> str:
 async def tear_down(home: Home, narrator: Narrator, *, namespace: str | None = None) -> None:
     """Delete every Proxy and return when all are gone, and with them their instances.
 
-    Somebody must reconcile meanwhile. Those created while this runs are deleted too.
+    Somebody must reconcile meanwhile. Those created while this runs are deleted too. What nobody
+    here can make go is named, once.
     """
-    asked: set[str] = set()
-    while proxies := (await home.client.list(Proxy, namespace=namespace)).items:
+    asked: dict[str, Proxy] = {}
+    told: set[str] = set()
+    while True:
+        proxies = (await home.client.list(Proxy, namespace=namespace)).items
+        _tell_gone(asked, proxies, narrator)
+        if not proxies:
+            return
         for proxy in proxies:
-            if proxy.metadata.uid in asked:
-                continue
-            asked.add(proxy.metadata.uid)
-            try:
-                await home.client.delete(Proxy, key_of(proxy), Preconditions(proxy.metadata.uid))
-            except (NotFoundError, ConflictError):
-                continue
-            narrator.line(f'{qualified_kind(proxy)} "{proxy.metadata.name}" deleted')
-        left = _names([proxy.metadata.name for proxy in proxies])
-        narrator.live(f"waiting for the instances of {left} to go")
+            text = obstacle(proxy)
+            if text is not None and text not in told:
+                told.add(text)
+                narrator.line(text)
+            if proxy.metadata.uid not in asked:
+                asked[proxy.metadata.uid] = proxy
+                await _ask_to_go(home, proxy)
+        narrator.live(f"waiting for {names_of(proxies)} to go, each with its instance")
         await asyncio.sleep(_POLL.total_seconds())
+
+
+async def _ask_to_go(home: Home, proxy: Proxy) -> None:
+    with suppress(NotFoundError, ConflictError):
+        await home.client.delete(Proxy, key_of(proxy), Preconditions(proxy.metadata.uid))
+
+
+def _tell_gone(asked: dict[str, Proxy], left: Sequence[Proxy], narrator: Narrator) -> None:
+    """Say which are gone since the last time, and forget them."""
+    still = {proxy.metadata.uid for proxy in left}
+    for uid in [uid for uid in asked if uid not in still]:
+        proxy = asked.pop(uid)
+        narrator.line(f'{qualified_kind(proxy)} "{proxy.metadata.name}" deleted')
 
 
 async def _find(home: Home, key: ObjectKey) -> Proxy | None:
@@ -112,8 +130,3 @@ async def _find(home: Home, key: ObjectKey) -> Proxy | None:
         return await home.client.get(Proxy, key)
     except NotFoundError:
         return None
-
-
-def _names(names: Sequence[str]) -> str:
-    more = len(names) - 3
-    return ", ".join(names[:3]) + (f" and {more} more" if more > 0 else "")

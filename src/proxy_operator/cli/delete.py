@@ -4,17 +4,21 @@ A Proxy goes only when its instance has gone: that is what the wait is for.
 """
 
 import asyncio
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from proxy_operator.app.client import Home, open_home
+from proxy_operator.app.leaving import has_instance, names_of, obstacle
 from proxy_operator.app.manifests import read_manifests
 from proxy_operator.cli.invocation import CommandError, Invocation, UsageError
 from proxy_operator.cli.output import print_line, say
 from proxy_operator.cli.resources import Resource, parse_targets, resource_named
+from proxy_operator.domain.proxy import Proxy
+from proxy_operator.domain.secret import Secret
 from proxy_operator.runtime.errors import ConflictError, NotFoundError
 from proxy_operator.runtime.objects import ObjectKey, Preconditions
 
@@ -37,6 +41,11 @@ class Doomed(NamedTuple):
 
     resource: Resource
     key: ObjectKey
+
+    @property
+    def said(self) -> str:
+        """As kubectl names it."""
+        return f'{self.resource.qualified} "{self.key.name}"'
 
 
 def run(invocation: Invocation) -> int:
@@ -77,7 +86,7 @@ def _named_by(body: dict[str, Any]) -> Doomed:
 async def _delete(doomed: Sequence[Doomed], options: Options) -> None:
     faults: list[str] = []
     async with open_home(options.data_dir) as home:
-        waiting: dict[Doomed, str] = {}
+        asked: dict[Doomed, str] = {}
         for one in dict.fromkeys(doomed):
             try:
                 obj = await home.client.get(one.resource.kind, one.key)
@@ -89,35 +98,62 @@ async def _delete(doomed: Sequence[Doomed], options: Options) -> None:
                     f" {one.key.namespace}"
                 )
                 continue
-            print_line(f'{one.resource.qualified} "{one.key.name}" deleted')
-            waiting[one] = uid
+            asked[one] = uid
         if options.wait:
-            await _wait(home, waiting, options)
+            await _wait(home, asked, options)
+        else:
+            for one in await _left(home, asked):
+                print_line(f"{one.said} is being deleted")
     if faults:
         raise CommandError(*faults)
 
 
-async def _wait(home: Home, waiting: dict[Doomed, str], options: Options) -> None:
-    """Return when none of these objects exists any more."""
-    is_told = False
+Left = dict[Doomed, Proxy | Secret]
+
+
+async def _wait(home: Home, asked: dict[Doomed, str], options: Options) -> None:
+    """Return when none of these objects exists any more; say what keeps them."""
+    told: set[str] = set()
+    left: Left = {}
     seconds = options.timeout.total_seconds() if options.timeout else None
     try:
         async with asyncio.timeout(seconds):
-            while remaining := [o for o, uid in waiting.items() if await _exists(home, o, uid)]:
-                if not is_told and not home.is_operator_running():
-                    is_told = True
-                    say(
-                        f"waiting for {len(remaining)} instance(s) to be deleted, but no operator"
-                        f" runs on {options.data_dir}: start one, or use `down`"
-                    )
+            while left := await _left(home, asked):
+                for text in _obstacles(home, [*left.values()], options):
+                    if text not in told:
+                        told.add(text)
+                        say(text)
+                if not told and sys.stderr.isatty():
+                    told.add("")
+                    say(f"waiting for {names_of([*left.values()])} to go")
                 await asyncio.sleep(_POLL_SECONDS)
     except TimeoutError:
-        raise CommandError("timed out while waiting for the objects to go") from None
+        names = names_of([*left.values()]) or "the objects"
+        raise CommandError(f"timed out while waiting for {names} to go") from None
 
 
-async def _exists(home: Home, one: Doomed, uid: str) -> bool:
-    try:
-        obj = await home.client.get(one.resource.kind, one.key)
-    except NotFoundError:
-        return False
-    return obj.metadata.uid == uid
+def _obstacles(home: Home, left: Sequence[Proxy | Secret], options: Options) -> Iterator[str]:
+    """Yield a sentence for everything that keeps objects and that waiting alone does not end."""
+    yield from filter(None, map(obstacle, left))
+    instances = [obj for obj in left if has_instance(obj)]
+    if instances and not home.is_operator_running():
+        yield (
+            f"no operator runs on {options.data_dir}, so the instances of {names_of(instances)}"
+            " stay: start one, or use `down`"
+        )
+
+
+async def _left(home: Home, asked: dict[Doomed, str]) -> Left:
+    """Say which are gone, forget them, and return the others as they are now."""
+    left: Left = {}
+    for one, uid in [*asked.items()]:
+        try:
+            obj = await home.client.get(one.resource.kind, one.key)
+        except NotFoundError:
+            obj = None
+        if obj is not None and obj.metadata.uid == uid:
+            left[one] = obj
+        else:
+            del asked[one]
+            print_line(f"{one.said} deleted")
+    return left

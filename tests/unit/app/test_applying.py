@@ -8,9 +8,10 @@ import pytest
 from proxy_operator.app.applying import apply_all
 from proxy_operator.app.client import open_home
 from proxy_operator.app.manifests import Manifest, ManifestError
+from proxy_operator.domain.names import FINALIZER
 from proxy_operator.domain.proxy import Proxy
 from proxy_operator.runtime.errors import UnavailableError
-from tests.builders import a_manifest, a_proxy
+from tests.builders import a_manifest, a_proxy, a_secret
 
 MANY = 50
 
@@ -82,3 +83,38 @@ async def test_every_write_done_is_told_before_the_one_that_failed(home, manifes
     assert sorted(told) == sorted(stored)
     assert set(told) >= {f"p{n}" for n in range(20)}
     assert "p49" not in told
+
+
+def with_finalizers(obj, *names):
+    body = a_manifest(obj)
+    return Manifest("m", {**body, "metadata": {**body["metadata"], "finalizers": [*names]}})
+
+
+@pytest.mark.parametrize(
+    ("obj", "names"),
+    [
+        (a_proxy("p"), ["example.com/a"]),
+        (a_proxy("p"), [FINALIZER, "example.com/a"]),
+        # Ours means nothing on a Secret: no operator would take it off.
+        (a_secret("s", username=b"", password=b""), [FINALIZER]),
+    ],
+    ids=["foreign", "beside ours", "secret"],
+)
+async def test_a_finalizer_that_nothing_here_removes_is_refused(home, obj, names):
+    manifest = with_finalizers(obj, *names)
+    if obj.kind == "Secret":
+        manifest.body["data"] = {}
+    error, answers = await apply(home, [manifest])
+    assert answers == []
+    assert error is not None
+    assert error.startswith(f'm: {obj.kind} "default/{obj.metadata.name}" is invalid: ')
+    assert "metadata.finalizers: must name no finalizer of somebody else" in error
+    assert f'(found ["{names[-1]}"])' in error
+
+
+async def test_finalizers_as_they_are_printed_can_be_applied(home):
+    ours = with_finalizers(a_proxy("p"), FINALIZER)
+    assert await apply(home, [ours]) == (None, [("p", "created")])
+    await home.client.create(a_proxy("q", meta={"finalizers": ("example.com/a",)}))
+    theirs = with_finalizers(a_proxy("q"), "example.com/a")
+    assert await apply(home, [theirs]) == (None, [("q", "unchanged")])

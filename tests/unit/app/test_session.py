@@ -106,19 +106,42 @@ def test_a_summary_says_why_not():
     assert summary_of(proxy) == "Pending (CredentialsError: Secret s1 has no label)"
 
 
+async def set_finalizers(home, proxy, *names):
+    uid = Preconditions(proxy.metadata.uid)
+    await home.client.patch_metadata(Proxy, key_of(proxy), uid, MetadataPatch(finalizers=names))
+
+
 async def test_taking_down_waits_for_finalizers(home):
     notes = Notes()
     await apply_and_tell(home, manifests(a_proxy("p1"), a_proxy("p2")), Notes())
     p1 = await home.client.get(Proxy, ObjectKey("default", "p1"))
-    uid = Preconditions(p1.metadata.uid)
-    await home.client.patch_metadata(Proxy, key_of(p1), uid, MetadataPatch(finalizers=[FINALIZER]))
+    await set_finalizers(home, p1, FINALIZER)
     async with asyncio.TaskGroup() as group, asyncio.timeout(30):
         going = group.create_task(tear_down(home, notes))
-        await until(lambda: notes.lives[-1:] == ["waiting for the instances of p1 to go"])
+        waiting = "waiting for p1 to go, each with its instance"
+        await until(lambda: notes.lives[-1:] == [waiting])
         assert not going.done()
-        await home.client.patch_metadata(Proxy, key_of(p1), uid, MetadataPatch(finalizers=[]))
-    assert sorted(notes.lines) == [
-        'proxy.crawl.example.com "p1" deleted',
+        # Said when it is true: what still waits is not called deleted.
+        assert notes.lines == ['proxy.crawl.example.com "p2" deleted']
+        await set_finalizers(home, p1)
+    assert notes.lines == [
         'proxy.crawl.example.com "p2" deleted',
+        'proxy.crawl.example.com "p1" deleted',
     ]
     assert (await home.client.list(Proxy)).items == []
+
+
+async def test_taking_down_names_what_nobody_here_can_make_go(home):
+    notes = Notes()
+    p1 = await home.client.create(a_proxy("p1", meta={"finalizers": (FINALIZER, "a.example/x")}))
+    async with asyncio.TaskGroup() as group, asyncio.timeout(30):
+        group.create_task(tear_down(home, notes))
+        await until(lambda: notes.lives)
+        assert notes.lines == []
+        await set_finalizers(home, p1, "a.example/x")
+        await until(lambda: notes.lines)
+        await set_finalizers(home, p1)
+    assert notes.lines == [
+        "waiting for p1: the finalizer a.example/x of somebody else is still set",
+        'proxy.crawl.example.com "p1" deleted',
+    ]

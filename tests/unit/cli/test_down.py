@@ -1,0 +1,33 @@
+"""down: names what it waits for; with real instances it is in the e2e tests."""
+
+from proxy_operator.domain.proxy import Proxy
+from tests.builders import an_external
+from tests.unit.cli.conftest import SECRET, Shell
+
+
+def create(shell: Shell, name: str, *finalizers: str) -> None:
+    # External ones: a managed one would be given a real instance.
+    shell("apply", "-f", "-", stdin=SECRET)
+    proxy = an_external(name, meta={"finalizers": finalizers})
+    shell.with_home(lambda home: home.client.create(proxy))
+
+
+def test_a_foreign_finalizer_is_named(shell: Shell):
+    create(shell, "gone")
+    create(shell, "kept", "a.example/x")
+    ended = shell("down", "--timeout", "2s", "--log-level", "error")
+    assert ended.code == 1
+    assert sorted(ended.out.splitlines()) == [
+        'proxy.crawl.example.com "gone" deleted',
+        "waiting for kept: the finalizer a.example/x of somebody else is still set",
+    ]
+    assert ended.err == "error: timed out while waiting for kept to go; run `down` again\n"
+    left = shell.with_home(lambda home: home.client.list(Proxy)).items
+    assert [proxy.metadata.name for proxy in left] == ["kept"]
+
+
+def test_nothing_left(shell: Shell):
+    create(shell, "gone")
+    ended = shell("down", "--log-level", "error")
+    assert ended.code == 0, ended
+    assert ended.out.endswith("no Proxy and no instance is left\n")
