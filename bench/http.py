@@ -80,7 +80,7 @@ async def _serve_api(size: int, ready: Connection) -> None:
         proxies.put(a_proxy(n))
     recorder = LeaseRecorder(new_registry())
     settings = DiscoverySettings()
-    service = DiscoveryService(proxies, leases, SecretReader(Store()), recorder, settings)
+    service = DiscoveryService(proxies, leases, SecretReader(Store(), Store()), recorder, settings)
     guard = BearerGuard(StaticToken(TOKEN.encode()))
     endpoint = discovery_endpoint(service, guard, lambda: True)
     bind = Bind("127.0.0.1", 0)

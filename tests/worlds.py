@@ -128,7 +128,7 @@ class World:
         self.informers[Proxy].store.add_handler(self.health.handle)
         ports = Ports(
             proxies=self.informers[Proxy].store,
-            secrets=SecretReader(self.informers[Secret].store),
+            secrets=SecretReader(self.informers[Secret].store, self.informers[Secret].store),
             client=WriteThrough(self.client, self.informers),
             providers=self.registry,
             health=self.health,

@@ -39,7 +39,7 @@ class Process:
         self.secrets = Informer(client, Secret, clock=world.clock)
         ports = Ports(
             proxies=self.proxies.store,
-            secrets=SecretReader(self.secrets.store),
+            secrets=SecretReader(self.secrets.store, self.secrets.store),
             client=WriteThrough(client, {Proxy: self.proxies, Secret: self.secrets}),
             providers=OneRegistry(FaultyProvider(world.provider, gate)),
             health=world.health,

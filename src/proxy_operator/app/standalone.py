@@ -134,8 +134,8 @@ async def _foundations(settings: Settings) -> AsyncIterator[Foundations]:
 
 
 async def _announce(fleet: Fleet, tell: Callable[[], None]) -> None:
-    await fleet.proxies.wait_for_sync()
-    await fleet.secrets.wait_for_sync()
+    for cache in fleet.caches:
+        await cache.wait_for_sync()
     tell()
 
 

@@ -37,6 +37,7 @@ from proxy_operator.controllers.proxy.reconciler import ProxyReconciler
 from proxy_operator.controllers.proxy.watches import REFERENCE_INDEX, proxies_using, secrets_of
 from proxy_operator.discovery.model import DiscoverySettings
 from proxy_operator.discovery.service import DiscoveryService
+from proxy_operator.domain.names import CLOUD_INIT_LABEL, CREDENTIALS_LABEL
 from proxy_operator.domain.proxy import ProviderName, Proxy
 from proxy_operator.domain.secret import Secret
 from proxy_operator.health.engine import HealthEngine, HealthSettings
@@ -56,7 +57,7 @@ from proxy_operator.provisioning.timed import TimedProvider
 from proxy_operator.runtime.clock import Clock
 from proxy_operator.runtime.controller import Controller
 from proxy_operator.runtime.informer import Informer
-from proxy_operator.runtime.manager import Manager
+from proxy_operator.runtime.manager import Cache, Manager
 from proxy_operator.runtime.objects import ObjectClient, ObjectKey
 from proxy_operator.runtime.source import Channel, enqueue_mapped, enqueue_own
 from proxy_operator.runtime.store import Store, StoreEvent
@@ -88,12 +89,17 @@ class Fleet:
     """Objects in memory and the loop that brings them about."""
 
     proxies: Informer[Proxy]
-    secrets: Informer[Secret]
+    secrets: tuple[Informer[Secret], ...]
     reader: SecretReader
     made_with: MadeWith
     providers: Registry
     health: HealthEngine
     metrics: MetricsRegistry
+
+    @property
+    def caches(self) -> tuple[Cache, ...]:
+        """All that must be filled before anything acts."""
+        return (self.proxies, *self.secrets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +123,10 @@ def build_fleet(base: Foundations, settings: Settings, own_url: str | None) -> F
         namespace=settings.watch_namespace,
         indexers={REFERENCE_INDEX: secrets_of},
     )
-    secrets = Informer(base.client, Secret, clock=base.clock, namespace=settings.watch_namespace)
-    reader = SecretReader(secrets.store)
+    credentials, cloud_init = (
+        _labelled_secrets(base, settings, label) for label in (CREDENTIALS_LABEL, CLOUD_INIT_LABEL)
+    )
+    reader = SecretReader(credentials.store, cloud_init.store)
     made_with = MadeWith()
     proxies.store.add_handler(made_with.handle)
     health = HealthEngine(
@@ -134,20 +142,31 @@ def build_fleet(base: Foundations, settings: Settings, own_url: str | None) -> F
     )
     fleet = Fleet(
         proxies=proxies,
-        secrets=secrets,
+        secrets=(credentials, cloud_init),
         reader=reader,
         made_with=made_with,
         providers=_providers(base, settings, metrics),
         health=health,
         metrics=metrics,
     )
-    base.manager.add_cache(proxies)
-    base.manager.add_cache(secrets)
+    for cache in fleet.caches:
+        base.manager.add_cache(cache)
     base.manager.add(base.events, elected=False)
     _add_controller(base, settings, fleet)
     base.manager.add(_Part("health", health.run), elected=True)
     _add_gc(base, settings, fleet)
     return fleet
+
+
+def _labelled_secrets(base: Foundations, settings: Settings, label: str) -> Informer[Secret]:
+    """Return the cache of the Secrets made for one use; others are never read."""
+    return Informer(
+        base.client,
+        Secret,
+        clock=base.clock,
+        namespace=settings.watch_namespace,
+        labels={label: "true"},
+    )
 
 
 def _providers(base: Foundations, settings: Settings, metrics: MetricsRegistry) -> Registry:
@@ -175,13 +194,14 @@ def _add_controller(base: Foundations, settings: Settings, fleet: Fleet) -> None
     channel = Channel("health-events", queue)
     fleet.health.subscribe(channel.offer)
     enqueue_own(fleet.proxies.store, queue)
-    enqueue_mapped(
-        fleet.secrets.store, queue, lambda secret: proxies_using(fleet.proxies.store, secret)
-    )
+    for secrets in fleet.secrets:
+        enqueue_mapped(
+            secrets.store, queue, lambda secret: proxies_using(fleet.proxies.store, secret)
+        )
     ports = Ports(
         proxies=fleet.proxies.store,
         secrets=fleet.reader,
-        client=WriteThrough(base.client, {Proxy: fleet.proxies, Secret: fleet.secrets}),
+        client=WriteThrough(base.client, {Proxy: fleet.proxies}),
         providers=fleet.providers,
         health=fleet.health,
         events=base.events,
@@ -235,9 +255,8 @@ def build_discovery(
     credentials = ServingCredentials(fleet.reader, fleet.made_with)
     gate = CredentialsGate(leases, fleet.proxies.store, credentials)
     fleet.proxies.store.add_handler(CandidateFeed(gate).handle)
-    fleet.secrets.store.add_handler(
-        lambda event: gate.recheck(_users_of(fleet.proxies.store, event))
-    )
+    for secrets in fleet.secrets:
+        secrets.store.add_handler(lambda event: gate.recheck(_users_of(fleet.proxies.store, event)))
     FleetCollector(fleet.metrics, fleet.proxies.store.list, leases.total_leases)
     LeaderRecorder(fleet.metrics).leads("proxy-operator", is_leading=True)
     service = DiscoveryService(

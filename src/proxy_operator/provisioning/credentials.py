@@ -12,10 +12,12 @@ from proxy_operator.runtime.store import Lister, StoreEvent
 
 
 class SecretReader:
-    """Reads the Secrets that a Proxy refers to, from the informer's store."""
+    """Reads the Secrets that a Proxy refers to, from the stores of informers."""
 
-    def __init__(self, secrets: Lister[Secret]) -> None:
-        self._secrets = secrets
+    def __init__(self, credentials: Lister[Secret], cloud_init: Lister[Secret]) -> None:
+        """Each store need only hold what has the label for its use."""
+        self._credentials = credentials
+        self._cloud_init = cloud_init
 
     def credentials_for(self, proxy: Proxy) -> Credentials | None:
         """Return what the proxy asks of its clients, or None when it asks nothing.
@@ -25,7 +27,7 @@ class SecretReader:
         ref = proxy.spec.credentials_secret_ref
         if ref is None:
             return None
-        secret = self._labelled(proxy, ref.name, CREDENTIALS_LABEL)
+        secret = _labelled(self._credentials, proxy, ref.name, CREDENTIALS_LABEL)
         try:
             return credentials_of(secret)
         except ValueError as err:
@@ -39,18 +41,19 @@ class SecretReader:
         if proxy.spec.cloud_init is None:
             return None
         ref = proxy.spec.cloud_init.secret_ref
-        data = self._labelled(proxy, ref.name, CLOUD_INIT_LABEL).data
+        data = _labelled(self._cloud_init, proxy, ref.name, CLOUD_INIT_LABEL).data
         if ref.key not in data:
             raise ValueError(f"Secret {ref.name} has no key {ref.key}")
         return data[ref.key]
 
-    def _labelled(self, proxy: Proxy, name: str, label: str) -> Secret:
-        secret = self._secrets.get(ObjectKey(proxy.metadata.namespace, name))
-        if secret is None or secret.metadata.labels.get(label) != "true":
-            raise ValueError(
-                f'Secret {name} does not exist or is not labelled; add the label {label}: "true"'
-            )
-        return secret
+
+def _labelled(secrets: Lister[Secret], proxy: Proxy, name: str, label: str) -> Secret:
+    secret = secrets.get(ObjectKey(proxy.metadata.namespace, name))
+    if secret is None or secret.metadata.labels.get(label) != "true":
+        raise ValueError(
+            f'Secret {name} does not exist or is not labelled; add the label {label}: "true"'
+        )
+    return secret
 
 
 class MadeWith:

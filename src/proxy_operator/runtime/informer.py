@@ -78,7 +78,8 @@ class Informer(Generic[T]):
 
     @property
     def name(self) -> str:
-        return self.kind.__name__
+        """The kind, and the labels asked for."""
+        return " ".join((self.kind.__name__, *(f"{k}={v}" for k, v in self._labels.items())))
 
     @property
     def has_synced(self) -> bool:

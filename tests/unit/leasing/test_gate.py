@@ -27,7 +27,7 @@ class World:
         self.proxies = Store[Proxy]()
         self.secrets = Store[Secret]()
         self.leases = LeaseStore(SystemClock())
-        gate = CredentialsGate(self.leases, self.proxies, SecretReader(self.secrets))
+        gate = CredentialsGate(self.leases, self.proxies, SecretReader(self.secrets, self.secrets))
         self.proxies.add_handler(CandidateFeed(gate).handle)
         self.secrets.add_handler(lambda _: gate.recheck(map(key_of, self.proxies.list())))
         self.proxies.put(a_leasable("p1", credentials_secret_ref=SecretRef(name="s1")))

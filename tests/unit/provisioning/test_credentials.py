@@ -32,7 +32,7 @@ class World:
         self.secrets = Store[Secret]()
         self.secrets.put(a_secret_of(FIRST))
         self.made_with = MadeWith()
-        self.serving = ServingCredentials(SecretReader(self.secrets), self.made_with)
+        self.serving = ServingCredentials(SecretReader(self.secrets, self.secrets), self.made_with)
 
     def told(self, proxy: Proxy) -> Credentials | str | None:
         try:

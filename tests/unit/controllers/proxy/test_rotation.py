@@ -31,7 +31,7 @@ class Desk:
     def __init__(self, world: World) -> None:
         self.world = world
         proxies, secrets = world.informers[Proxy].store, world.informers[Secret].store
-        self.credentials = ServingCredentials(SecretReader(secrets), world.made_with)
+        self.credentials = ServingCredentials(SecretReader(secrets, secrets), world.made_with)
         self.leases = LeaseStore(world.clock)
         gate = CredentialsGate(self.leases, proxies, self.credentials)
         proxies.add_handler(CandidateFeed(gate).handle)
