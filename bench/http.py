@@ -30,6 +30,7 @@ from proxy_operator.adapters.web.auth import BearerGuard, StaticToken
 from proxy_operator.adapters.web.bind import Bind
 from proxy_operator.adapters.web.dispatch import discovery_endpoint
 from proxy_operator.adapters.web.limits import Limits
+from proxy_operator.adapters.web.listener import Listener
 from proxy_operator.adapters.web.server import HttpServer
 from proxy_operator.discovery.model import DiscoverySettings
 from proxy_operator.discovery.service import DiscoveryService
@@ -84,7 +85,7 @@ async def _serve_api(size: int, ready: Connection) -> None:
     guard = BearerGuard(StaticToken(TOKEN.encode()))
     endpoint = discovery_endpoint(service, guard, lambda: True)
     bind = Bind("127.0.0.1", 0)
-    server = HttpServer("discovery", bind, endpoint, Limits(), timedelta(seconds=1))
+    server = HttpServer(Listener("discovery", bind), endpoint, Limits(), timedelta(seconds=1))
     await server.start()
     ready.send(server.bound_port)
     await server.run()

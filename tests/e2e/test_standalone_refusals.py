@@ -84,6 +84,11 @@ def test_a_port_that_is_taken(home: Home, taken: int, flag: str):
     assert not home.store.is_operator_running()
 
 
+def test_a_port_that_is_taken_leaves_nothing_behind(home: Home, taken: int):
+    sentence(start(home, "--metrics-bind", f"127.0.0.1:{taken}"))
+    assert not home.data_dir.exists()
+
+
 def test_a_data_directory_that_is_a_file(home: Home):
     home.data_dir.write_text("mine")
     assert "is not a directory" in sentence(start(home))

@@ -3,10 +3,9 @@
 A home brings `Foundations`; everything above them is the same in every home.
 """
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, Final
 
 from proxy_operator.adapters.metrics.collectors import FleetCollector
@@ -20,12 +19,11 @@ from proxy_operator.adapters.metrics.recorders import (
     QueueRecorder,
     ReconcileRecorder,
 )
-from proxy_operator.adapters.providers.local.provider import LocalProvider
 from proxy_operator.adapters.web.auth import BearerGuard, Guard, OpenGuard, TokenSource
-from proxy_operator.adapters.web.bind import Bind
 from proxy_operator.adapters.web.dispatch import discovery_endpoint
 from proxy_operator.adapters.web.exchange import Endpoint
 from proxy_operator.adapters.web.limits import Limits
+from proxy_operator.adapters.web.listener import Listener
 from proxy_operator.adapters.web.probes import health_endpoint, metrics_endpoint
 from proxy_operator.adapters.web.server import HttpServer
 from proxy_operator.app.settings import Settings
@@ -38,7 +36,7 @@ from proxy_operator.controllers.proxy.watches import REFERENCE_INDEX, proxies_us
 from proxy_operator.discovery.model import DiscoverySettings
 from proxy_operator.discovery.service import DiscoveryService
 from proxy_operator.domain.names import CLOUD_INIT_LABEL, CREDENTIALS_LABEL
-from proxy_operator.domain.proxy import ProviderName, Proxy
+from proxy_operator.domain.proxy import Proxy
 from proxy_operator.domain.secret import Secret
 from proxy_operator.health.engine import HealthEngine, HealthSettings
 from proxy_operator.health.ports import Prober
@@ -76,11 +74,12 @@ class Foundations:
     client: ObjectClient
     events: EventQueue
     cluster_id: str
-    instances: Path
-    """Directory of local instances."""
+    providers: Mapping[str, Callable[[], Provider]]
+    """Makers of the providers that can be had here."""
     clock: Clock
     manager: Manager
     prober: Prober
+    metrics: MetricsRegistry
     fence: Fence = field(default_factory=OpenFence)
 
 
@@ -94,7 +93,6 @@ class Fleet:
     made_with: MadeWith
     providers: Registry
     health: HealthEngine
-    metrics: MetricsRegistry
 
     @property
     def caches(self) -> tuple[Cache, ...]:
@@ -110,12 +108,21 @@ class _Part:
     run: Callable[[], Coroutine[Any, Any, None]]
 
 
+def new_metrics() -> MetricsRegistry:
+    """Return what a process measures itself with."""
+    return new_registry()
+
+
+def leader_recorder(metrics: MetricsRegistry) -> LeaderRecorder:
+    """Return what measures leadership."""
+    return LeaderRecorder(metrics)
+
+
 def build_fleet(base: Foundations, settings: Settings, own_url: str | None) -> Fleet:
     """Wire caches, providers, health engine and reconciler, and hand them to the manager.
 
     `own_url` is the target that local proxies are probed against by default.
     """
-    metrics = new_registry()
     proxies = Informer(
         base.client,
         Proxy,
@@ -134,7 +141,7 @@ def build_fleet(base: Foundations, settings: Settings, own_url: str | None) -> F
         base.prober,
         reader,
         base.clock,
-        ProbeRecorder(metrics),
+        ProbeRecorder(base.metrics),
         HealthSettings(
             workers=settings.health.probe_workers,
             targets=TargetRules(health_url=settings.health.url, own_url=own_url),
@@ -145,9 +152,8 @@ def build_fleet(base: Foundations, settings: Settings, own_url: str | None) -> F
         secrets=(credentials, cloud_init),
         reader=reader,
         made_with=made_with,
-        providers=_providers(base, settings, metrics),
+        providers=_providers(base),
         health=health,
-        metrics=metrics,
     )
     for cache in fleet.caches:
         base.manager.add_cache(cache)
@@ -169,28 +175,20 @@ def _labelled_secrets(base: Foundations, settings: Settings, label: str) -> Info
     )
 
 
-def _providers(base: Foundations, settings: Settings, metrics: MetricsRegistry) -> Registry:
-    recorder = ProviderRecorder(metrics)
-
-    def local() -> Provider:
-        return LocalProvider(
-            base.instances,
-            bind=settings.local.bind,
-            cluster_id=base.cluster_id,
-            clock=base.clock,
-        )
+def _providers(base: Foundations) -> Registry:
+    recorder = ProviderRecorder(base.metrics)
 
     def decorate(name: str, provider: Provider) -> Provider:
         # The fence is innermost: it must be the last thing before the call.
         guarded = TimedProvider(FencedProvider(provider, base.fence), _PROVIDER_CALL)
         return InstrumentedProvider(guarded, name, recorder, base.clock)
 
-    return Registry({ProviderName.LOCAL: local}, decorate)
+    return Registry(base.providers, decorate)
 
 
 def _add_controller(base: Foundations, settings: Settings, fleet: Fleet) -> None:
     pace = settings.reconcile
-    queue = WorkQueue("proxy", base.clock, recorder=QueueRecorder(fleet.metrics))
+    queue = WorkQueue("proxy", base.clock, recorder=QueueRecorder(base.metrics))
     channel = Channel("health-events", queue)
     fleet.health.subscribe(channel.offer)
     enqueue_own(fleet.proxies.store, queue)
@@ -220,7 +218,7 @@ def _add_controller(base: Foundations, settings: Settings, fleet: Fleet) -> None
         ProxyReconciler(around),
         queue,
         clock=base.clock,
-        recorder=ReconcileRecorder(fleet.metrics),
+        recorder=ReconcileRecorder(base.metrics),
         workers=pace.workers,
         expected=(ProviderError,),
     )
@@ -247,8 +245,12 @@ def _add_gc(base: Foundations, settings: Settings, fleet: Fleet) -> None:
 
 
 def build_discovery(
-    base: Foundations, settings: Settings, fleet: Fleet, tokens: TokenSource | None
-) -> HttpServer:
+    base: Foundations,
+    settings: Settings,
+    fleet: Fleet,
+    tokens: TokenSource | None,
+    listener: Listener,
+) -> None:
     """Wire the lease store and the discovery API; no tokens is no authentication."""
     discovery = settings.discovery
     leases = LeaseStore(base.clock, discovery.cooldown_window)
@@ -257,19 +259,18 @@ def build_discovery(
     fleet.proxies.store.add_handler(CandidateFeed(gate).handle)
     for secrets in fleet.secrets:
         secrets.store.add_handler(lambda event: gate.recheck(_users_of(fleet.proxies.store, event)))
-    FleetCollector(fleet.metrics, fleet.proxies.store.list, leases.total_leases)
-    LeaderRecorder(fleet.metrics).leads("proxy-operator", is_leading=True)
+    FleetCollector(base.metrics, fleet.proxies.store.list, leases.total_leases)
     service = DiscoveryService(
         fleet.proxies.store,
         leases,
         credentials,
-        LeaseRecorder(fleet.metrics),
+        LeaseRecorder(base.metrics),
         DiscoverySettings(max_ttl=discovery.max_lease_ttl),
     )
     guard: Guard = OpenGuard(discovery.bind) if tokens is None else BearerGuard(tokens)
     base.manager.add(_Part("lease-sweep", Sweeper(leases).run), elected=False)
     endpoint = discovery_endpoint(service, guard, lambda: base.manager.is_leader)
-    return _served(base, "discovery", discovery.bind, endpoint)
+    _serve(base, listener, endpoint)
 
 
 def _users_of(proxies: Store[Proxy], event: StoreEvent[Secret]) -> list[ObjectKey]:
@@ -278,21 +279,20 @@ def _users_of(proxies: Store[Proxy], event: StoreEvent[Secret]) -> list[ObjectKe
     return proxies_using(proxies, secret) if secret is not None else []
 
 
-def build_health_endpoint(base: Foundations, bind: Bind) -> HttpServer:
+def build_health_endpoint(base: Foundations, listener: Listener) -> None:
     """Wire `/healthz` and `/readyz`."""
 
     def unready() -> str | None:
         return "; ".join(base.manager.unready_reasons()) or None
 
-    return _served(base, "health-probe", bind, health_endpoint({}, {"caches": unready}))
+    _serve(base, listener, health_endpoint({}, {"caches": unready}))
 
 
-def build_metrics_endpoint(base: Foundations, bind: Bind, fleet: Fleet) -> HttpServer:
+def build_metrics_endpoint(base: Foundations, listener: Listener) -> None:
     """Wire `/metrics`."""
-    return _served(base, "metrics", bind, metrics_endpoint(lambda: render(fleet.metrics)))
+    _serve(base, listener, metrics_endpoint(lambda: render(base.metrics)))
 
 
-def _served(base: Foundations, name: str, bind: Bind, endpoint: Endpoint) -> HttpServer:
-    server = HttpServer(name, bind, endpoint, Limits(), _HTTP_GRACE)
+def _serve(base: Foundations, listener: Listener, endpoint: Endpoint) -> None:
+    server = HttpServer(listener, endpoint, Limits(), _HTTP_GRACE)
     base.manager.add(server, elected=False, policy=Policy.FATAL)
-    return server

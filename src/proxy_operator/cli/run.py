@@ -1,5 +1,6 @@
 """`run`: the operator in the foreground, and the session --apply and --down-on-exit ask for."""
 
+import functools
 import shlex
 import sys
 from collections.abc import Iterator
@@ -8,10 +9,11 @@ from typing import Final
 
 from proxy_operator.app.client import open_home
 from proxy_operator.app.manifests import Manifest, read_manifests
+from proxy_operator.app.operating import operate
 from proxy_operator.app.serving import Listening, serve
 from proxy_operator.app.session import apply_and_tell, follow_until_ready, tear_down
 from proxy_operator.app.settings import Settings
-from proxy_operator.app.standalone import run as run_standalone
+from proxy_operator.app.standalone import StandaloneHome
 from proxy_operator.cli.console import Console
 from proxy_operator.cli.invocation import Invocation
 
@@ -25,7 +27,8 @@ def run(invocation: Invocation) -> int:
     manifests: list[Manifest] = []
     if settings.session.manifests:
         manifests = read_manifests(settings.session.manifests, namespace=None)
-    serve(settings, run_standalone, RunSession(settings, manifests, Console()))
+    operator = functools.partial(operate, home=StandaloneHome(settings))
+    serve(settings, operator, RunSession(settings, manifests, Console()))
     return 0
 
 

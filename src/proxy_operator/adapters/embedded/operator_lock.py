@@ -59,11 +59,22 @@ class OperatorLock:
 
 def is_operator_running(data_dir: DataDir) -> bool:
     """Tell whether some process holds the operator's lock now."""
+    return _holder_of(data_dir) is not None
+
+
+def refuse_second_operator(data_dir: DataDir) -> None:
+    """Raise DataDirError when some process holds the operator's lock now."""
+    if (refusal := _holder_of(data_dir)) is not None:
+        raise DataDirError(refusal)
+
+
+def _holder_of(data_dir: DataDir) -> str | None:
+    """Say who holds the lock; None when nobody does."""
     if not data_dir.lock_path.exists():
-        return False
+        return None
     descriptor = _open(data_dir)
     try:
-        return not _try_lock(descriptor)
+        return None if _try_lock(descriptor) else _refusal(data_dir, descriptor)
     finally:
         os.close(descriptor)
 

@@ -12,6 +12,7 @@ from proxy_operator.adapters.web.bind import Bind
 from proxy_operator.adapters.web.dispatch import Dispatcher, discovery_endpoint
 from proxy_operator.adapters.web.exchange import Endpoint, Response
 from proxy_operator.adapters.web.limits import Limits
+from proxy_operator.adapters.web.listener import Listener
 from proxy_operator.adapters.web.server import HttpServer
 from tests.unit.discovery.fleet import Fleet
 
@@ -94,7 +95,7 @@ def as_reply(response: Response) -> Reply:
 async def serving(
     endpoint: Endpoint, limits: Limits = QUICK, grace: float = 5
 ) -> AsyncIterator[HttpServer]:
-    server = HttpServer("test", LOOPBACK, endpoint, limits, timedelta(seconds=grace))
+    server = HttpServer(Listener("test", LOOPBACK), endpoint, limits, timedelta(seconds=grace))
     await server.start()
     try:
         yield server

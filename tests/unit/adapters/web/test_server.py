@@ -8,6 +8,7 @@ import pytest
 from proxy_operator.adapters.web.bind import Bind, BindError
 from proxy_operator.adapters.web.exchange import Headers, Response, json_answer
 from proxy_operator.adapters.web.limits import Limits
+from proxy_operator.adapters.web.listener import Listener
 from proxy_operator.adapters.web.server import HttpServer
 from tests.unit.adapters.web.harness import LOOPBACK, connected, request, serving
 
@@ -27,7 +28,7 @@ class Echo:
 
 
 def a_server(bind: Bind = LOOPBACK) -> HttpServer:
-    return HttpServer("discovery", bind, Echo(), Limits(), GRACE)
+    return HttpServer(Listener("discovery", bind), Echo(), Limits(), GRACE)
 
 
 async def test_a_request_under_way_is_finished_before_the_server_stops():
@@ -96,8 +97,9 @@ async def test_a_drained_server_can_be_started_again():
 
 
 async def test_clients_that_come_before_the_start_are_served_after_it():
-    server = a_server()
-    await server.listen()
+    listener = Listener("discovery", LOOPBACK)
+    await listener.open()
+    server = HttpServer(listener, Echo(), Limits(), GRACE)
     async with connected(server) as client:
         client.send(request())
         await server.start()
@@ -106,10 +108,11 @@ async def test_clients_that_come_before_the_start_are_served_after_it():
 
 
 async def test_an_address_taken_but_never_served_is_given_back():
-    server = a_server()
-    await server.listen()
-    port = server.bound_port
-    server.close()
+    listener = Listener("discovery", LOOPBACK)
+    await listener.open()
+    port = listener.bound.port
+    listener.close()
+    listener.close()
     with socket.create_server(("127.0.0.1", port)):
         pass
 
