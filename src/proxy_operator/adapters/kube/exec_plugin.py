@@ -11,18 +11,18 @@ import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Annotated, Final, NoReturn
+from typing import IO, Annotated, Final, NoReturn
 
 import msgspec
 
 from proxy_operator.adapters.kube.access import CredentialsError
+from proxy_operator.adapters.kube.private_file import private_file
 from proxy_operator.adapters.kube.proofs import Proof, bearer, is_token
 from proxy_operator.adapters.kube.tls import KeyPair, check_pair
 
 API_VERSIONS: Final = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 
 _TIMEOUT_SECONDS: Final = 60.0
-_KILL_SECONDS: Final = 2.0
 _OUTPUT_BYTES: Final = 1 << 20
 _QUOTED_CHARACTERS: Final = 500
 
@@ -63,31 +63,33 @@ class _ExecCredential(msgspec.Struct, rename="camel"):
 
 async def run_plugin(plugin: Plugin) -> Credential:
     """Run the plugin once, without a terminal. CredentialsError is one sentence about it."""
-    process = await _start(plugin)
-    try:
-        async with asyncio.timeout(_TIMEOUT_SECONDS), asyncio.TaskGroup() as group:
-            stdout = group.create_task(_read(process.stdout))
-            stderr = group.create_task(_read(process.stderr))
-            group.create_task(process.wait())
-    except BaseException as err:
-        await _kill(process)
-        if isinstance(err, TimeoutError):
+    # Files and no pipes: a helper that the plugin leaves in the background would hold a pipe open.
+    with private_file() as stdout, private_file() as stderr:
+        process = await _start(plugin, stdout.file, stderr.file)
+        try:
+            async with asyncio.timeout(_TIMEOUT_SECONDS):
+                code = await process.wait()
+        except TimeoutError as err:
             reason = f"gave no credential within {_TIMEOUT_SECONDS:g} seconds"
-            raise _failure(plugin, reason) from err
-        raise
-    if process.returncode != 0:
-        said = _quoted(stderr.result())
-        _fail(plugin, f"failed with {_exit_of(process.returncode)}{said}")
-    return _credential(plugin, stdout.result())
+            raise _failure(plugin, f"{reason}{_quoted(stderr.file)}") from err
+        finally:
+            await _end(process)
+        if code != 0:
+            ended = f"signal {-code}" if code < 0 else f"exit code {code}"
+            _fail(plugin, f"failed with {ended}{_quoted(stderr.file)}")
+        stdout.file.seek(0)
+        return _credential(plugin, stdout.file.read(_OUTPUT_BYTES))
 
 
-async def _start(plugin: Plugin) -> asyncio.subprocess.Process:
+async def _start(
+    plugin: Plugin, stdout: IO[bytes], stderr: IO[bytes]
+) -> asyncio.subprocess.Process:
     try:
         return await asyncio.create_subprocess_exec(
             *plugin.command,
             stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
+            stdout=stdout,
+            stderr=stderr,
             env=plugin.environ,
             start_new_session=True,
         )
@@ -97,23 +99,13 @@ async def _start(plugin: Plugin) -> asyncio.subprocess.Process:
         raise _failure(plugin, f"cannot be run: {reason.lower()}{hint}") from err
 
 
-async def _read(stream: asyncio.StreamReader | None) -> bytes:
-    """Read to the end, so that the writer never waits; keep the last bytes only."""
-    kept = bytearray()
-    while stream is not None and (part := await stream.read(1 << 16)):
-        kept += part
-        del kept[:-_OUTPUT_BYTES]
-    return bytes(kept)
-
-
-async def _kill(process: asyncio.subprocess.Process) -> None:
-    """End the plugin and what it has started in its session."""
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """End the plugin and what it has started in its session, unless it has ended by itself."""
+    if process.returncode is not None:
+        return
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-    # A stranger to the session may hold the pipes, for which some loops wait too.
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(_KILL_SECONDS):
-            await process.wait()
+    await process.wait()
 
 
 def _credential(plugin: Plugin, output: bytes) -> Credential:
@@ -150,13 +142,10 @@ def _proof(plugin: Plugin, status: _Status) -> Proof:
     return Proof(bearer(token).authorization, pair)
 
 
-def _exit_of(code: int | None) -> str:
-    return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
-
-
-def _quoted(stderr: bytes) -> str:
+def _quoted(stderr: IO[bytes]) -> str:
     """Return the end of what the plugin complained about, as one printable line."""
-    text = " ".join(stderr.decode("utf-8", "replace").split())
+    stderr.seek(max(0, stderr.seek(0, os.SEEK_END) - 4 * _QUOTED_CHARACTERS))
+    text = " ".join(stderr.read().decode("utf-8", "replace").split())
     text = "".join(c if c.isprintable() else "?" for c in text)
     if not text:
         return ""

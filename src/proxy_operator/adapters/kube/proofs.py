@@ -1,6 +1,7 @@
 """What a request is signed with when it need not be fetched from anybody: fixed, or in a file."""
 
 import logging
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
@@ -11,6 +12,8 @@ from proxy_operator.runtime.clock import Clock
 
 logger = logging.getLogger(__name__)
 
+_LOOK_SECONDS: Final = 1.0
+"""Between two looks at whether a token file was replaced: one look costs a system call."""
 _REREAD_SECONDS: Final = 60.0
 """As client-go does; a bound token is replaced at 80 % of its life, an hour by default."""
 
@@ -57,13 +60,14 @@ class TokenFile:
         self._proof = Proof() if token is None else bearer(token)
         self._clock = clock
         self._stamp: Stamp | None = None
-        self._read_at: float | None = None
+        self._looked_at = self._read_at = -math.inf
 
     async def current(self) -> Proof:
         now = self._clock.monotonic()
-        is_due = self._read_at is None or now - self._read_at >= _REREAD_SECONDS
-        if is_due or stamp_of(self._path) != self._stamp:
-            self._read()
+        if now - self._looked_at >= _LOOK_SECONDS:
+            self._looked_at = now
+            if now - self._read_at >= _REREAD_SECONDS or stamp_of(self._path) != self._stamp:
+                self._read()
         return self._proof
 
     async def refresh(self, refused: Proof) -> bool:

@@ -4,16 +4,13 @@ The rule: a context is never changed once it is in use; another certificate is a
 """
 
 import logging
-import os
 import ssl
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
 from proxy_operator.adapters.kube.access import ClusterConfigError
 from proxy_operator.adapters.kube.material import Material
+from proxy_operator.adapters.kube.private_file import private_file
 from proxy_operator.runtime.clock import Clock
 
 logger = logging.getLogger(__name__)
@@ -107,9 +104,9 @@ class TlsContexts:
 def show(context: ssl.SSLContext, pair: KeyPair) -> None:
     """Make the context show the certificate. ValueError when the pair is unusable."""
     # load_cert_chain reads files only, and asks at the terminal where no password is given.
-    with _private_file(pair.certificate) as certificate, _private_file(pair.key) as key:
+    with private_file(pair.certificate) as certificate, private_file(pair.key) as key:
         try:
-            context.load_cert_chain(certificate, key, password=_no_password)
+            context.load_cert_chain(certificate.name, key.name, password=_no_password)
         except ssl.SSLError as err:
             if err.reason == "KEY_VALUES_MISMATCH":
                 raise ValueError("the client key does not belong to the certificate") from err
@@ -146,18 +143,3 @@ def _trusting(trust: Trust) -> ssl.SSLContext:
 
 def _no_password() -> str:
     raise ValueError("the client key is encrypted, and nobody is here to give its password")
-
-
-@contextmanager
-def _private_file(content: bytes) -> Iterator[str]:
-    """Give the bytes a name for a moment: in memory where the system can, else mode 0600."""
-    if not hasattr(os, "memfd_create") or not os.path.isdir("/proc/self/fd"):
-        with tempfile.NamedTemporaryFile() as file:
-            file.write(content)
-            file.flush()
-            yield file.name
-        return
-    with os.fdopen(os.memfd_create("pem"), "wb") as file:
-        file.write(content)
-        file.flush()
-        yield f"/proc/self/fd/{file.fileno()}"

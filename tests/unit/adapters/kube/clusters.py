@@ -64,7 +64,7 @@ def base64_of(content: bytes) -> str:
 
 def an_exec(script: Path, source: str, **members: Any) -> dict[str, Any]:
     """Write a plugin in Python and return the user that runs it."""
-    script.write_text(f"#!{sys.executable}\n{source}")
+    script.write_text(f"#!{sys.executable} -IS\n{source}")
     script.chmod(0o700)
     config = {
         "apiVersion": "client.authentication.k8s.io/v1",

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import signal
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
@@ -296,6 +298,24 @@ async def test_a_plugin_that_hangs_is_ended_with_its_children(lab, monkeypatch):
         await lab.access(SLEEPER).credentials.current()
     pids = [int(pid) for pid in (lab.directory / "pids").read_text().split()]
     await wait_until(lambda: not any(map(is_alive, pids)))
+
+
+HELPED = """
+import subprocess
+helper = subprocess.Popen(["sleep", "60"], start_new_session=True)
+with open(os.path.dirname(sys.argv[0]) + "/pid", "w") as file:
+    file.write(str(helper.pid))
+"""
+
+
+async def test_a_helper_left_in_the_background_keeps_nobody_waiting(lab):
+    lab.answer(token="one")
+    try:
+        assert await authorization_of(lab.access(PLUGIN + HELPED)) == "Bearer one"
+    finally:
+        helper = int((lab.directory / "pid").read_text())
+        assert is_alive(helper), "it is not ours to end"
+        os.kill(helper, signal.SIGKILL)
 
 
 async def test_a_cancelled_request_leaves_no_plugin_and_lets_the_next_one_run(lab):
