@@ -20,7 +20,12 @@ from proxy_operator.runtime.election import (
     claimed,
     released,
 )
-from proxy_operator.runtime.errors import ConflictError, NotFoundError, ObjectError
+from proxy_operator.runtime.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    NotFoundError,
+    ObjectError,
+)
 from proxy_operator.runtime.leader_election import LeadershipLostError
 from proxy_operator.runtime.ports import LeaderRecorder
 from proxy_operator.runtime.term import Term
@@ -105,6 +110,8 @@ class LockElector:
         try:
             async with asyncio.timeout(self._timing.attempt.total_seconds()):
                 await self._ask()
+        except (AlreadyExistsError, ConflictError):
+            logger.debug("another candidate was faster", extra=self._names())
         except (ObjectError, TimeoutError) as err:
             self._tell(f"the leader lock cannot be claimed: {self._said(err)}", logging.WARNING)
         else:
