@@ -1,31 +1,15 @@
-"""A real API server and this project's admission say the same of every manifest.
+"""A real API server and this project's admission say the same of every manifest."""
 
-Needs the kubeconfig of a cluster to spoil in TEST_KUBECONFIG (client certificate or token).
-"""
-
-import base64
-import json
-import os
 import re
-import ssl
-import tempfile
 import time
-import urllib.error
-import urllib.request
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from proxy_operator.adapters.admission.crd import document
 from proxy_operator.adapters.admission.validate import Admission
 from proxy_operator.runtime.errors import InvalidError
 from tests.unit.adapters.admission.manifests import METADATA, PROXIES, UPDATES, Case
-
-KUBECONFIG = os.environ.get("TEST_KUBECONFIG", "")
-if not KUBECONFIG:
-    pytest.fail("set TEST_KUBECONFIG to the kubeconfig of a kube-apiserver", pytrace=False)
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 PROXIES_PATH = "/apis/crawl.example.com/v1alpha1/namespaces/default/proxies"
@@ -33,48 +17,9 @@ PROXIES_PATH = "/apis/crawl.example.com/v1alpha1/namespaces/default/proxies"
 UNKNOWN = re.compile(r'unknown field "([^"]+)"')
 
 
-class Server:
-    """As little of a Kubernetes client as this needs."""
-
-    def __init__(self, kubeconfig: Path) -> None:
-        config = yaml.safe_load(kubeconfig.read_text())
-        cluster = config["clusters"][0]["cluster"]
-        user = config["users"][0]["user"]
-        self._url = cluster["server"]
-        self._tls = ssl.create_default_context(cadata=self._text(cluster, "certificate-authority"))
-        self._headers = {"Content-Type": "application/json"}
-        if "token" in user:
-            self._headers["Authorization"] = f"Bearer {user['token']}"
-        else:
-            with tempfile.NamedTemporaryFile("w", suffix=".pem") as pem:
-                pem.write(self._text(user, "client-certificate") + self._text(user, "client-key"))
-                pem.flush()
-                self._tls.load_cert_chain(pem.name)
-
-    @staticmethod
-    def _text(entry: dict[str, str], name: str) -> str:
-        if f"{name}-data" in entry:
-            return base64.b64decode(entry[f"{name}-data"]).decode()
-        return Path(entry[name]).read_text()
-
-    def send(self, method: str, path: str, body: Any = None) -> tuple[int, dict[str, Any]]:
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(
-            self._url + path, data=data, method=method, headers=self._headers
-        )
-        try:
-            with urllib.request.urlopen(request, context=self._tls, timeout=30) as answer:
-                return answer.status, json.load(answer)
-        except urllib.error.HTTPError as err:
-            with err:
-                text = err.read()
-            is_status = err.headers.get_content_type() == "application/json"
-            return err.code, json.loads(text) if is_status else {}
-
-
 @pytest.fixture(scope="module")
-def server():
-    server = Server(Path(KUBECONFIG))
+def server(kube_api):
+    server = kube_api.api
     crd = document()
     status, answer = server.send("POST", CRDS, crd)
     if status == 409:
