@@ -1,0 +1,93 @@
+"""Where a squid of ours may connect to: what is denied everywhere, and what an operator allows.
+
+The one rule: a denied range is denied in every spelling of an address, the IPv4 one embedded in
+IPv6 included.
+"""
+
+import ipaddress
+import re
+from ipaddress import IPv4Network, IPv6Network
+from typing import Final, NamedTuple
+
+_NAME: Final = re.compile(r"(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_-]+)*", re.I)
+
+_DENIED_V4: Final = (
+    "0.0.0.0/8",  # this host; Linux connects 0.0.0.0 to loopback
+    "10.0.0.0/8",
+    "100.64.0.0/10",  # shared address space (RFC 6598), where some clouds keep metadata
+    "127.0.0.0/8",
+    "168.63.129.16/32",  # a public address that is the host's agent in one cloud
+    "169.254.0.0/16",  # link-local, metadata
+    "172.16.0.0/12",
+    "192.0.0.0/24",  # protocol assignments, metadata of one cloud
+    "192.168.0.0/16",
+    "198.18.0.0/15",  # benchmarking, and what overlay networks use as private
+    "224.0.0.0/3",  # multicast, reserved, broadcast
+)
+_DENIED_V6: Final = (
+    "::/96",  # unspecified, loopback, IPv4-compatible
+    "64:ff9b:1::/48",  # local-use NAT64 (RFC 8215)
+    "2001::/32",  # Teredo and 6to4 embed IPv4 addresses
+    "2002::/16",
+    "fc00::/7",  # unique local, metadata of one cloud
+    "fe80::/10",
+    "fec0::/10",
+    "ff00::/8",
+)
+DENIED_NAMES: Final = ("metadata.google.internal", "metadata.goog")
+"""Names that stand for a metadata service, whatever they resolve to."""
+
+
+def denied_networks() -> tuple[IPv4Network | IPv6Network, ...]:
+    """Return every network that is denied unless allowed, without overlaps.
+
+    NAT64 (RFC 6052) maps all of IPv4 below 64:ff9b::/96, so the denied part is denied there too,
+    and only that: in an IPv6-only network every public IPv4 site has such an address.
+    """
+    v4 = [IPv4Network(text) for text in _DENIED_V4]
+    nat64 = int(ipaddress.IPv6Address("64:ff9b::"))
+    mapped = [IPv6Network((nat64 + int(n.network_address), 96 + n.prefixlen)) for n in v4]
+    return (*v4, *(IPv6Network(text) for text in _DENIED_V6), *mapped)
+
+
+class AllowedTarget(NamedTuple):
+    """An exemption from what is denied."""
+
+    network: IPv4Network | IPv6Network | None
+    name: str
+    """A host name, lower case; empty when `network` is set."""
+    port: int | None
+    """None: any port."""
+
+
+def parse_allowed_target(text: str) -> AllowedTarget:
+    """Read `HOST`, `HOST:PORT`, `ADDRESS`, `CIDR`, `CIDR:PORT` or `[IPv6 ADDRESS or CIDR]:PORT`.
+
+    ValueError says what is wrong with it.
+    """
+    host, port = _split_port(text)
+    if "%" in host:
+        raise ValueError(f"{text!r}: an address with a zone is not a target")
+    try:
+        return AllowedTarget(ipaddress.ip_network(host), "", port)
+    except ValueError as err:
+        if "/" in host or ":" in host:
+            raise ValueError(f"{text!r} is not a network: {err}") from err
+    if re.fullmatch(r"[0-9.]+", host) or _NAME.fullmatch(host) is None:
+        raise ValueError(f"{text!r} is neither HOST, HOST:PORT, an IP address nor a CIDR")
+    return AllowedTarget(None, host.lower().rstrip("."), port)
+
+
+def _split_port(text: str) -> tuple[str, int | None]:
+    bracketed = re.fullmatch(r"\[([^\[\]]+)\](?::(.*))?", text)
+    if bracketed:
+        host, port = bracketed[1], bracketed[2]
+    elif text.count(":") == 1:
+        host, _, port = text.partition(":")
+    else:
+        return text, None
+    if port is None:
+        return host, None
+    if not re.fullmatch(r"[0-9]{1,5}", port) or not 1 <= int(port) <= 65535:
+        raise ValueError(f"{text!r}: {port!r} is not a port")
+    return host, int(port)

@@ -1,0 +1,51 @@
+"""Order and presence of lines; what they do is tested on a real squid."""
+
+from datetime import timedelta
+from typing import Any
+
+from proxy_operator.adapters.providers.squid.config import SquidSettings, squid_conf
+from proxy_operator.adapters.providers.squid.targets import parse_allowed_target
+
+
+def lines_of(**settings: Any) -> list[str]:
+    return squid_conf(SquidSettings(**{"port": 3128, **settings})).splitlines()
+
+
+def access_of(**settings: Any) -> list[str]:
+    return [line for line in lines_of(**settings) if line.startswith("http_access")]
+
+
+def test_it_listens_where_it_is_told() -> None:
+    assert "http_port 3128" in lines_of()
+    assert "http_port 127.0.0.1:3128" in lines_of(bind="127.0.0.1")
+    assert "http_port [::1]:3128" in lines_of(bind="::1")
+
+
+def test_without_users_nobody_is_asked() -> None:
+    assert not [line for line in lines_of() if "auth" in line]
+
+
+def test_credentials_come_before_every_allowance() -> None:
+    allowed = (parse_allowed_target("10.0.0.1:80"),)
+    assert access_of(users_file="/users", allowed_targets=allowed) == [
+        "http_access deny manager",
+        "http_access deny !authenticated",
+        "http_access allow allowed0 allowed0_port",
+        "http_access deny !web_ports",
+        "http_access deny denied_names",
+        "http_access deny denied_networks",
+        "http_access allow all",
+    ]
+
+
+def test_the_egress_address_is_the_source() -> None:
+    assert "tcp_outgoing_address 192.0.2.1" in lines_of(egress_address="192.0.2.1")
+
+
+def test_the_end_is_bounded() -> None:
+    assert "shutdown_lifetime 3 seconds" in lines_of(shutdown_lifetime=timedelta(seconds=3))
+    assert "max_filedescriptors 100" in lines_of(max_filedescriptors=100)
+
+
+def test_the_same_settings_give_the_same_text() -> None:
+    assert lines_of() == lines_of()
