@@ -8,9 +8,14 @@ import pytest
 
 pytest.register_assert_rewrite("proxy_operator.testing.provider_contract")
 
-from proxy_operator.adapters.providers.local.provider import (  # noqa: E402 - after the hook
+from proxy_operator.adapters.providers.kubernetes.manifests import (  # noqa: E402 - after the hook
+    PodSettings,
+)
+from proxy_operator.adapters.providers.kubernetes.provider import KubernetesProvider  # noqa: E402
+from proxy_operator.adapters.providers.local.provider import (  # noqa: E402
     LocalProvider,
 )
+from proxy_operator.domain.proxy import ProviderName, ProxySpec  # noqa: E402
 from proxy_operator.runtime.clock import LoopClock, SystemClock  # noqa: E402
 from proxy_operator.testing.fake_provider import FakeProvider  # noqa: E402
 from proxy_operator.testing.provider_contract import (  # noqa: E402
@@ -21,6 +26,7 @@ from proxy_operator.testing.provider_contract import (  # noqa: E402
 )
 from tests.builders import EPOCH  # noqa: E402
 from tests.local_instances import end_all  # noqa: E402
+from tests.unit.adapters.providers.kubernetes.fake_cluster import FakeCluster  # noqa: E402
 
 
 @pytest.mark.looptime(start=0)
@@ -68,3 +74,28 @@ class TestLocalProvider(ProviderContract):
         )
         yield ProviderHarness(provider, other, patience=timedelta(seconds=30))
         end_all(root)
+
+
+@pytest.mark.looptime(start=0)
+class TestKubernetesProvider(ProviderContract):
+    @pytest.fixture
+    def harness(self) -> ProviderHarness:
+        clock = LoopClock(EPOCH)
+        cluster = FakeCluster(clock)
+        provider, other = (
+            KubernetesProvider(
+                cluster,
+                PodSettings(image="squid"),
+                cluster_id=cluster_id,
+                namespace=None,
+                clock=clock,
+            )
+            for cluster_id in (CLUSTER_ID, OTHER_CLUSTER_ID)
+        )
+        return ProviderHarness(
+            provider,
+            other,
+            spec=ProxySpec(provider=ProviderName.KUBERNETES),
+            patience=timedelta(minutes=1),
+            poll=timedelta(seconds=1),
+        )

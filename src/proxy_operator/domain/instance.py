@@ -30,6 +30,8 @@ class Instance(msgspec.Struct, kw_only=True, frozen=True):
     """Owner labels (`domain.names`), as they were set in the create call."""
     created_at: datetime | None = None
     """None when the provider does not know; GC then takes it as too young to kill."""
+    message: str = ""
+    """What keeps it from starting, for people; the same words as long as it is the same."""
 
 
 class Outcome(StrEnum):

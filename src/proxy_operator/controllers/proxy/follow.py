@@ -71,7 +71,10 @@ async def _act(
     match instance.state:
         case InstanceState.PROVISIONING:
             p.around.seen[p.uid] = instance.provider_id
-            p.set_unprovisioned(ProvisionedReason.PROVISIONING, "the instance is starting")
+            obstacle = f": {instance.message}" if instance.message else ""
+            p.set_unprovisioned(
+                ProvisionedReason.PROVISIONING, f"the instance is starting{obstacle}"
+            )
             return Result(p.intervals.provisioning_poll)
         case InstanceState.RUNNING:
             return await _running(p, provider, instance, inputs)

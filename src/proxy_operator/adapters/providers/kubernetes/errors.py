@@ -1,0 +1,63 @@
+"""One place that maps what the API server says to the errors of the provider contract."""
+
+import contextlib
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from proxy_operator.provisioning.errors import (
+    EnvironmentProviderError,
+    PermanentProviderError,
+    ProviderError,
+    QuotaExceededError,
+    TransientProviderError,
+)
+from proxy_operator.runtime.errors import ForbiddenError, InvalidError, ObjectError
+
+# The message of the ResourceQuota admission plugin: the status has no reason of its own for it.
+_QUOTA: Final = re.compile(
+    r"exceeded quota: (?P<name>\S+), requested: (?P<requested>\S+), used: \S+,"
+    r" limited: (?P<limited>[^\s;]+)"
+)
+
+
+@contextlib.contextmanager
+def asking(what: str) -> Iterator[None]:
+    """Map errors of a call that must not change anything, or that removes something."""
+    try:
+        yield
+    except ForbiddenError as err:
+        raise EnvironmentProviderError(f"the operator may not {what}: {err}") from err
+    except ObjectError as err:
+        raise _common(what, err) from err
+
+
+@contextlib.contextmanager
+def making(what: str) -> Iterator[None]:
+    """Map errors of a call that makes something: here a refusal is about the request."""
+    try:
+        yield
+    except ForbiddenError as err:
+        raise _refusal(what, err) from err
+    except ObjectError as err:
+        raise _common(what, err) from err
+
+
+def _refusal(what: str, err: ForbiddenError) -> ProviderError:
+    message = str(err)
+    found = _QUOTA.search(message)
+    if found:
+        # Without what is used now: that changes, and the same fault must read the same.
+        return QuotaExceededError(
+            f"ResourceQuota {found['name']} leaves no room to {what}:"
+            f" requested {found['requested']}, limited to {found['limited']}"
+        )
+    if "exceeded quota" in message:
+        return QuotaExceededError(f"a ResourceQuota leaves no room to {what}")
+    return PermanentProviderError(f"the API server refused to {what}: {message}")
+
+
+def _common(what: str, err: ObjectError) -> ProviderError:
+    if isinstance(err, InvalidError):
+        return PermanentProviderError(f"the API server refused to {what}: {err}")
+    return TransientProviderError(f"could not {what}: {err}")

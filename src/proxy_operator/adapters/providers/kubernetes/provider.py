@@ -1,0 +1,219 @@
+"""The provider `kubernetes`: the order of calls behind each promise of the contract.
+
+A rule a visitor must keep: a Pod is told from a same-named successor by its UID in every call
+that removes something, and from a foreign one by its labels.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable
+from datetime import timedelta
+from typing import Final, TypeVar
+
+import msgspec
+
+from proxy_operator.adapters.providers.kubernetes import manifests, states
+from proxy_operator.adapters.providers.kubernetes.applied import differences
+from proxy_operator.adapters.providers.kubernetes.errors import asking, making
+from proxy_operator.adapters.providers.kubernetes.manifests import PodSettings
+from proxy_operator.adapters.providers.kubernetes.ports import Document, Resource, ResourceClient
+from proxy_operator.adapters.providers.squid.sha512_crypt import new_salt
+from proxy_operator.adapters.providers.squid.users import users_file
+from proxy_operator.domain.instance import Instance, InstanceState
+from proxy_operator.domain.names import CLUSTER_LABEL, SPEC_HASH_LABEL, is_owned_by
+from proxy_operator.domain.proxy import ProxySpec
+from proxy_operator.provisioning.contract import CreateRequest, InstanceList
+from proxy_operator.provisioning.errors import (
+    InstanceNotFoundError,
+    PermanentProviderError,
+    ProviderError,
+    TransientProviderError,
+)
+from proxy_operator.runtime.clock import Clock
+from proxy_operator.runtime.errors import AlreadyExistsError, NotFoundError
+
+T = TypeVar("T")
+logger = logging.getLogger(__name__)
+
+FIELD_MANAGER: Final = "proxy-operator"
+APPEARS_WITHIN: Final = timedelta(minutes=1)
+"""The API server gives up a request after --request-timeout, 60 s unless set."""
+_UNFINISHED_AFTER: Final = timedelta(seconds=30)
+"""A create has made the Pod's Secret by then, or never will: every call of it is shorter."""
+
+
+class KubernetesProvider:
+    """Squid Pods. `namespace` restricts listing, as the operator itself is restricted."""
+
+    def __init__(
+        self,
+        client: ResourceClient,
+        settings: PodSettings,
+        *,
+        cluster_id: str,
+        namespace: str | None,
+        clock: Clock,
+    ) -> None:
+        self._client = client
+        self._settings = settings
+        self._cluster_id = cluster_id
+        self._namespace = namespace
+        self._clock = clock
+
+    @property
+    def appears_within(self) -> timedelta:
+        return APPEARS_WITHIN
+
+    def placements(self, spec: ProxySpec) -> tuple[str, ...]:  # noqa: ARG002 - the scheduler places
+        return ("",)
+
+    def provider_id(self, *, namespace: str, name: str, zone: str) -> str:  # noqa: ARG002 - one place
+        return manifests.provider_id_of(namespace, name)
+
+    async def create(self, request: CreateRequest) -> str:
+        manifests.check(request)
+        await self._apply(Resource.CONFIG_MAPS, manifests.config_map(request, self._settings))
+        pod, is_new = await self._create_pod(request)
+        if (
+            is_new
+            or pod["metadata"]["labels"].get(SPEC_HASH_LABEL) == (request.labels[SPEC_HASH_LABEL])
+        ):
+            await self._complete(pod, request, is_new=is_new)
+        return manifests.provider_id_of(request.namespace, request.name)
+
+    async def get(self, provider_id: str) -> Instance:
+        pod = await self._find(provider_id)
+        if pod is None:
+            raise InstanceNotFoundError(f"there is no Pod {provider_id}")
+        instance = states.instance_of(pod)
+        if await self._is_unfinished(pod, instance):
+            # Only a create knows the password: let the instance be replaced.
+            return msgspec.structs.replace(instance, state=InstanceState.STOPPED, message="")
+        return instance
+
+    async def delete(self, provider_id: str) -> None:
+        pod = await self._find(provider_id)
+        if pod is None:
+            return
+        if pod["metadata"].get("labels", {}).get(CLUSTER_LABEL) != self._cluster_id:
+            raise PermanentProviderError(
+                f"Pod {provider_id} is a foreign instance: it does not carry this operator's labels"
+            )
+        if states.state_of(pod) is InstanceState.TERMINATING:
+            return
+        await self._delete_pod(pod)
+        config = manifests.config_map_of(pod)
+        if config is not None:
+            with asking(f"delete ConfigMap {config}"):
+                await _or_none(
+                    self._client.delete(Resource.CONFIG_MAPS, pod["metadata"]["namespace"], config)
+                )
+
+    async def list_by_tag(self) -> InstanceList:
+        with asking("list Pods"):
+            pods = await self._client.list(
+                Resource.PODS, namespace=self._namespace, labels={CLUSTER_LABEL: self._cluster_id}
+            )
+        return InstanceList(tuple(states.instance_of(pod) for pod in pods), complete=True)
+
+    async def _create_pod(self, request: CreateRequest) -> tuple[Document, bool]:
+        """Return the Pod and whether it was made now; one of ours that exists is as good."""
+        document = manifests.pod(request, self._settings)
+        with making(f"create Pod {request.name}"):
+            try:
+                return await self._client.create(Resource.PODS, document), True
+            except AlreadyExistsError:
+                found = await _or_none(
+                    self._client.get(Resource.PODS, request.namespace, request.name)
+                )
+        if found is None:
+            raise TransientProviderError(f"Pod {request.name} was just about to go")
+        labels = found["metadata"].get("labels", {})
+        if not is_owned_by(labels, uid=request.uid, cluster_id=self._cluster_id):
+            raise PermanentProviderError(
+                f"the name {request.name} is taken by a foreign instance:"
+                f" a Pod in namespace {request.namespace} without this operator's labels"
+            )
+        return found, False
+
+    async def _complete(self, pod: Document, request: CreateRequest, *, is_new: bool) -> None:
+        """See to it that the Pod's Secret exists; a new Pod that cannot have it is taken back."""
+        name = manifests.secret_of(pod)
+        if name is None or request.credentials is None:
+            return
+        try:
+            users = await asyncio.to_thread(users_file, request.credentials, new_salt())
+            with making(f"create Secret {name}"):
+                try:
+                    await self._client.create(
+                        Resource.SECRETS, manifests.users_secret(pod, name, users)
+                    )
+                except AlreadyExistsError:
+                    return  # it is from this very Pod's create: no other uses its name
+        except TransientProviderError:
+            raise
+        except ProviderError:
+            # "Nothing was made" is what these errors promise.
+            if is_new:
+                await self._delete_pod(pod)
+            raise
+
+    async def _apply(self, resource: Resource, document: Document) -> None:
+        """Apply a document unless it is applied already; say what changes, never a value."""
+        meta = document["metadata"]
+        namespace, name = meta["namespace"], meta["name"]
+        with asking(f"read {document['kind']} {name}"):
+            stored = await _or_none(self._client.get(resource, namespace, name))
+        changes = None if stored is None else differences(document, stored, FIELD_MANAGER)
+        if changes == []:
+            return
+        logger.debug(
+            "applying",
+            extra={
+                "resource": resource.value,
+                "object": f"{namespace}/{name}",
+                "changes": changes or "new",
+            },
+        )
+        with making(f"apply {document['kind']} {name}"):
+            await self._client.apply(resource, document, manager=FIELD_MANAGER)
+
+    async def _find(self, provider_id: str) -> Document | None:
+        place = manifests.parse_provider_id(provider_id)
+        if place is None:
+            return None
+        with asking(f"read Pod {provider_id}"):
+            return await _or_none(self._client.get(Resource.PODS, *place))
+
+    async def _is_unfinished(self, pod: Document, instance: Instance) -> bool:
+        """Tell whether the Pod waits for a file that no create will bring any more."""
+        if not states.is_waiting_for_files(pod):
+            return False
+        if instance.created_at and self._clock.now() - instance.created_at < _UNFINISHED_AFTER:
+            return False
+        namespace = pod["metadata"]["namespace"]
+        needed = (
+            (Resource.SECRETS, manifests.secret_of(pod)),
+            (Resource.CONFIG_MAPS, manifests.config_map_of(pod)),
+        )
+        for resource, name in needed:
+            if name is None:
+                continue
+            with asking(f"read {resource.value} {name}"):
+                if await _or_none(self._client.get(resource, namespace, name)) is None:
+                    return True
+        return False
+
+    async def _delete_pod(self, pod: Document) -> None:
+        meta = pod["metadata"]
+        with asking(f"delete Pod {meta['name']}"):
+            await _or_none(
+                self._client.delete(Resource.PODS, meta["namespace"], meta["name"], uid=meta["uid"])
+            )
+
+
+async def _or_none(call: Awaitable[T]) -> T | None:
+    try:
+        return await call
+    except NotFoundError:
+        return None
