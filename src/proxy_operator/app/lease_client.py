@@ -17,6 +17,8 @@ from proxy_operator.app.values import parse_token
 
 _TIMEOUT_SECONDS: Final = 30.0
 _MOST_BYTES: Final = 1 << 20
+_LONGEST_QUOTED: Final = 500
+_PROXY_TEXTS: Final = ("url", "namespace", "name")
 
 
 class ApiError(Exception):
@@ -44,8 +46,14 @@ def read_token(file: Path | None, token: str | None) -> str | None:
 
 
 def lease(api: Api, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Ask for a lease and return the API's answer. ApiError."""
-    return _call(api, "POST", "/v1/leases", wanted)
+    """Ask for a lease and return the API's answer, its texts in place. ApiError."""
+    answer = _call(api, "POST", "/v1/leases", wanted)
+    proxy = answer.get("proxy")
+    texts = [answer.get(name) for name in ("leaseID", "expiresAt")]
+    texts += [proxy.get(name) if isinstance(proxy, dict) else None for name in _PROXY_TEXTS]
+    if not all(isinstance(text, str) and text.isprintable() for text in texts):
+        raise ApiError(f"{api.url} answered something else than a lease and is no discovery API")
+    return answer
 
 
 def release(api: Api, lease_id: str) -> None:
@@ -75,7 +83,10 @@ def _call(
         connection.request(method, parts.path.rstrip("/") + path, content, headers)
         response = connection.getresponse()
         raw = response.read(_MOST_BYTES)
-    except (OSError, http.client.HTTPException) as err:
+    except http.client.HTTPException as err:
+        # Its text is what the other side sent.
+        raise ApiError(f"{api.url} does not answer in HTTP and is not a discovery API") from err
+    except (OSError, UnicodeError) as err:
         reason = (getattr(err, "strerror", None) or str(err) or type(err).__name__).lower()
         raise ApiError(
             f"no answer from the discovery API at {api.url}: {reason}"
@@ -96,11 +107,12 @@ def _connection(scheme: str, host: str, port: int | None) -> http.client.HTTPCon
 def _answer(api: Api, response: http.client.HTTPResponse, raw: bytes) -> dict[str, Any]:
     try:
         answer = json.loads(raw) if raw else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         answer = None
-    if not isinstance(answer, dict) or (response.status >= 300 and "error" not in answer):
+    is_error = response.status >= 300
+    if not isinstance(answer, dict) or (is_error and not isinstance(answer.get("error"), str)):
         raise ApiError(f"{api.url} answered {response.status} and is not a discovery API")
-    if response.status < 300:
+    if not is_error:
         return answer
     if response.status == 401:
         raise ApiError(
@@ -110,12 +122,13 @@ def _answer(api: Api, response: http.client.HTTPResponse, raw: bytes) -> dict[st
         )
     if answer["error"] == "no_match":
         raise ApiError(_no_match(answer, response.headers.get("Retry-After")))
-    raise ApiError(f"{answer.get('message') or answer['error']} ({answer['error']})")
+    said = str(answer.get("message") or answer["error"])[:_LONGEST_QUOTED]
+    raise ApiError(f"{said} ({answer['error'][:_LONGEST_QUOTED]})")
 
 
 def _no_match(answer: Mapping[str, Any], retry_after: str | None) -> str:
     considered = answer.get("considered")
-    if not considered:
+    if not isinstance(considered, int) or considered < 1:
         return "no proxy matches (no_match)"
     counts = ", ".join(
         f"{answer.get(name)} {words}"
@@ -125,5 +138,6 @@ def _no_match(answer: Mapping[str, Any], retry_after: str | None) -> str:
             ("inCooldown", "in cooldown"),
         )
     )
-    due = f"; the next is due back in {retry_after}s" if retry_after else ""
+    is_due = retry_after is not None and retry_after.isdecimal()
+    due = f"; the next is due back in {retry_after}s" if is_due else ""
     return f"none of {considered} matching proxies is free: {counts}{due} (no_match)"

@@ -4,7 +4,7 @@ import shutil
 import sys
 from typing import Final, TextIO
 
-from proxy_operator.cli.table import plain
+from proxy_operator.runtime.text import plain
 
 _CLEAR: Final = "\r\x1b[K"
 

@@ -13,7 +13,7 @@ from proxy_operator.cli.documents import document_of, to_yaml
 from proxy_operator.cli.invocation import CommandError, Invocation, UsageError
 from proxy_operator.cli.output import print_text
 from proxy_operator.cli.resources import Target, parse_targets
-from proxy_operator.cli.table import NONE, Table, cell, plain
+from proxy_operator.cli.table import NONE, Table, cell
 from proxy_operator.domain.event import RecordedEvent
 from proxy_operator.domain.proxy import Proxy
 from proxy_operator.domain.secret import Secret
@@ -51,7 +51,7 @@ async def _describe(targets: Sequence[Target], options: Options) -> None:
                 obj: Any = await home.client.get(resource.kind, key)
             except NotFoundError:
                 faults.append(
-                    f'{resource.plural} "{plain(key.name)}" not found in namespace {key.namespace}'
+                    f'{resource.plural} "{key.name}" not found in namespace {key.namespace}'
                 )
                 continue
             texts.append(await _text_of(obj, home, now))
@@ -88,14 +88,14 @@ def _fact(title: str, value: object) -> str:
 def _pairs(title: str, pairs: dict[str, str]) -> Iterator[str]:
     texts = [f"{key}={value}" for key, value in sorted(pairs.items())] or [NONE]
     for index, text in enumerate(texts):
-        yield _fact(title, text) if index == 0 else f"{'':<20}{plain(text)}"
+        yield _fact(title, text) if index == 0 else f"{'':<20}{cell(text)}"
 
 
 def _secret_lines(secret: Secret) -> Iterator[str]:
     yield _fact("Type", secret.type)
     yield "Data:"
     for key, value in sorted(secret.data.items()):
-        yield f"  {plain(key)}: {len(value)} bytes"
+        yield f"  {key}: {len(value)} bytes"
 
 
 def _proxy_lines(proxy: Proxy, now: datetime) -> Iterator[str]:
@@ -109,7 +109,7 @@ def _proxy_lines(proxy: Proxy, now: datetime) -> Iterator[str]:
     yield _fact("Health changed", f"{format_age(checked, now)} ago" if checked else None)
     yield "Spec:"
     spec = to_yaml(document_of(proxy)["spec"])
-    yield from (f"  {plain(line)}" for line in spec.split("\n")[:-1])
+    yield from (f"  {line}" for line in spec.split("\n")[:-1])
     yield "Conditions:"
     if not status.conditions:
         yield f"  {NONE}"

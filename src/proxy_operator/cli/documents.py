@@ -14,6 +14,7 @@ from proxy_operator.domain.kinds import format_time, to_document
 from proxy_operator.domain.meta import ObjectMeta
 from proxy_operator.domain.proxy import Proxy, ProxyStatus
 from proxy_operator.domain.secret import Secret
+from proxy_operator.runtime.text import plain_lines
 
 
 def document_of(obj: msgspec.Struct) -> dict[str, Any]:
@@ -38,17 +39,33 @@ def list_of(documents: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def to_json(document: dict[str, Any]) -> str:
     """Write a document as JSON, indented, with a final newline."""
-    return json.dumps(document, indent=4, sort_keys=True, ensure_ascii=False) + "\n"
+    text = json.dumps(document, indent=4, sort_keys=True, ensure_ascii=False)
+    if not _is_plain(text):
+        # In JSON's own escapes, so that what is printed still means the same.
+        text = json.dumps(document, indent=4, sort_keys=True)
+    return f"{text}\n"
 
 
 def to_yaml(document: dict[str, Any]) -> str:
     """Write a document as YAML."""
     import yaml  # noqa: PLC0415 - a table needs no YAML
 
-    text: str = yaml.dump(
-        document, Dumper=yaml.CSafeDumper, default_flow_style=False, allow_unicode=True, width=1000
-    )
-    return text
+    def dump(*, allow_unicode: bool) -> str:
+        text: str = yaml.dump(
+            document,
+            Dumper=yaml.CSafeDumper,
+            default_flow_style=False,
+            allow_unicode=allow_unicode,
+            width=1000,
+        )
+        return text
+
+    text = dump(allow_unicode=True)
+    return text if _is_plain(text) else dump(allow_unicode=False)
+
+
+def _is_plain(text: str) -> bool:
+    return plain_lines(text) == text
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - any part of an object

@@ -12,7 +12,7 @@ from proxy_operator.cli.documents import document_of, list_of, to_json, to_yaml
 from proxy_operator.cli.invocation import CommandError, Invocation, UsageError
 from proxy_operator.cli.output import print_line, print_text, say
 from proxy_operator.cli.resources import Resource, Target, parse_targets
-from proxy_operator.cli.table import Table, plain
+from proxy_operator.cli.table import Table
 from proxy_operator.runtime.clock import SystemClock
 from proxy_operator.runtime.errors import ExpiredError, NotFoundError
 from proxy_operator.runtime.objects import ObjectKey, WatchEventType
@@ -83,7 +83,7 @@ async def _find(
         try:
             obj = await home.client.get(resource.kind, ObjectKey(namespace, name))
         except NotFoundError:
-            faults.append(f'{resource.plural} "{plain(name)}" not found in namespace {namespace}')
+            faults.append(f'{resource.plural} "{name}" not found in namespace {namespace}')
         else:
             found.append((resource, obj))
     return found, faults

@@ -1,6 +1,5 @@
 """`lease`: borrow a proxy. Only the URL goes to standard output, for use in scripts."""
 
-import json
 import math
 from dataclasses import dataclass
 from datetime import timedelta
@@ -9,7 +8,7 @@ from typing import Any
 from proxy_operator.app import lease_client
 from proxy_operator.cli.api import ApiOptions, connect
 from proxy_operator.cli.invocation import Invocation
-from proxy_operator.cli.output import print_line, say
+from proxy_operator.cli.output import print_line, print_text, say
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +37,9 @@ def run(invocation: Invocation) -> int:
     with connect(options) as api:
         answer = lease_client.lease(api, wanted)
     if options.output == "json":
-        print_line(json.dumps(answer, indent=4, ensure_ascii=False))
+        from proxy_operator.cli.documents import to_json  # noqa: PLC0415 - a URL needs no objects
+
+        print_text(to_json(answer))
         return 0
     proxy = answer["proxy"]
     print_line(proxy["url"])

@@ -14,6 +14,7 @@ import typer
 
 from proxy_operator.app.settings import SettingError
 from proxy_operator.cli.invocation import CommandError, ReaderGoneError, UsageError
+from proxy_operator.cli.output import say
 from proxy_operator.cli.parser import build_parser
 
 EXIT_FAILURE: Final = 1
@@ -78,7 +79,7 @@ def _failed(err: Exception) -> int:
 
 def _say(code: int, *messages: str) -> int:
     for message in messages:
-        sys.stderr.write(f"error: {' '.join(message.split())}\n")
+        say(f"error: {' '.join(message.split())}")
     return code
 
 

@@ -4,7 +4,6 @@ from proxy_operator.app import lease_client
 from proxy_operator.cli.api import ApiOptions, connect
 from proxy_operator.cli.invocation import Invocation
 from proxy_operator.cli.output import print_line
-from proxy_operator.cli.table import plain
 
 
 def run(invocation: Invocation) -> int:
@@ -13,5 +12,5 @@ def run(invocation: Invocation) -> int:
     with connect(options) as api:
         for lease_id in invocation.words("lease_ids"):
             lease_client.release(api, lease_id)
-            print_line(f"lease/{plain(lease_id)} released")
+            print_line(f"lease/{lease_id} released")
     return 0

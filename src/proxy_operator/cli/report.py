@@ -7,7 +7,6 @@ from proxy_operator.app import lease_client
 from proxy_operator.cli.api import ApiOptions, connect
 from proxy_operator.cli.invocation import Invocation, UsageError
 from proxy_operator.cli.output import print_line
-from proxy_operator.cli.table import plain
 from proxy_operator.domain.lease import ReportResult
 
 _RESULTS: Final = [result.value for result in ReportResult]
@@ -28,5 +27,5 @@ def run(invocation: Invocation) -> int:
         raise UsageError(f"{result!r} is none of {', '.join(_RESULTS)}")
     with connect(options) as api:
         lease_client.report(api, lease_id, result, options.target)
-    print_line(f"lease/{plain(lease_id)} reported {result}")
+    print_line(f"lease/{lease_id} reported {result}")
     return 0

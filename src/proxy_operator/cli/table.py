@@ -1,20 +1,15 @@
 """Plain tables as kubectl prints them: no borders, no colours, nothing cut off.
 
-Text from objects passes `plain`, so that no value can steer a terminal or add a line.
+A value is made plain before it is measured, so that it keeps its column.
 """
 
 from collections.abc import Sequence
 from typing import Final
 
+from proxy_operator.runtime.text import plain
+
 NONE: Final = "<none>"
 _GAP: Final = 3
-
-
-def plain(text: str) -> str:
-    """Return text with its control characters escaped."""
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
-    )
 
 
 def cell(value: object) -> str:

@@ -1,6 +1,7 @@
 """lease, release and report against an HTTP server that answers as the API does."""
 
 import json
+import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
@@ -136,6 +137,12 @@ def test_release_and_report(shell: Shell, api):
         ((400, {"error": "invalid_request", "message": "ttlSeconds is 0"}, {}), "ttlSeconds is 0"),
         ((502, b"<html>", {}), "answered 502 and is not a discovery API"),
         ((200, b"[1]", {}), "is not a discovery API"),
+        ((200, {}, {}), "something else than a lease"),
+        ((201, {**GRANTED, "proxy": 1}, {}), "something else than a lease"),
+        ((201, {**GRANTED, "leaseID": "l\x9b2J"}, {}), "something else than a lease"),
+        ((400, {"error": {"a": 1}}, {}), "is not a discovery API"),
+        ((400, {"error": "bad\x1b[2J", "message": "m\x1b]0;t\x07" * 999}, {}), "m\\x1b]0;t\\x07m"),
+        ((200, b"[" * 100_000, {}), "is not a discovery API"),
         ((302, None, {"Location": "http://127.0.0.1:1/"}), "is not a discovery API"),
     ],
 )
@@ -146,7 +153,8 @@ def test_refusals_are_one_sentence(shell: Shell, api, answer, sentence):
     assert ended.out == ""
     assert ended.err.startswith("error: ")
     assert sentence in ended.err
-    assert ended.err.count("\n") == 1
+    assert ended.err.removesuffix("\n").isprintable()
+    assert len(ended.err) < 3000
     assert len(api.seen) == 1
 
 
@@ -156,6 +164,24 @@ def test_a_wrong_token_is_not_repeated(shell: Shell, api, monkeypatch):
     ended = shell("lease")
     assert "refused the token" in ended.err
     assert "s3cret" not in ended.err
+
+
+def test_what_is_no_http_is_not_repeated(shell: Shell):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer() -> None:
+            peer, _ = listener.accept()
+            with peer:
+                peer.recv(65536)
+                peer.sendall(b"\x1b[2J\x00 garbage\r\n\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        ended = shell("lease", "--api", url)
+        thread.join()
+    sentence = f"error: {url} does not answer in HTTP and is not a discovery API\n"
+    assert ended == (1, "", sentence)
 
 
 def test_nobody_there(shell: Shell, monkeypatch):

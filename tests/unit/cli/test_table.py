@@ -1,6 +1,6 @@
 """Alignment, and text that cannot steer a terminal."""
 
-from proxy_operator.cli.table import Table, cell, plain
+from proxy_operator.cli.table import Table, cell
 
 
 def test_later_rows_keep_the_columns():
@@ -12,11 +12,6 @@ def test_later_rows_keep_the_columns():
     ]
     assert table.lines([["b", "Pending"]]) == ["b             Pending"]
     assert table.lines([]) == []
-
-
-def test_control_characters_are_escaped():
-    assert plain("a\x1b[2Jb\r\nc\x85d") == "a\\x1b[2Jb\\r\\nc\\x85d"
-    assert plain("é ü 漢") == "é ü 漢"
 
 
 def test_absent_values_are_said():

@@ -14,6 +14,7 @@ from proxy_operator.adapters.admission.structural import (
     unknown_field,
 )
 from proxy_operator.runtime.errors import FieldError
+from proxy_operator.runtime.text import plain
 
 # Written by the server and found in `get -o yaml`; applying them back is common and harmless.
 _SERVER_OWNED: Final = frozenset(
@@ -36,6 +37,7 @@ _SUBDOMAIN: Final = re.compile(rf"{_LABEL}(\.{_LABEL})*", re.ASCII)
 _DNS_LABEL: Final = re.compile(_LABEL, re.ASCII)
 _NAME_PART: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]", re.ASCII)
 _MOST_ANNOTATION_BYTES: Final = 256 * 1024
+_LONGEST_NAMED: Final = 253
 
 
 def admit_metadata(found: object, errors: list[FieldError]) -> dict[str, Any]:
@@ -69,14 +71,19 @@ def admit_metadata(found: object, errors: list[FieldError]) -> dict[str, Any]:
 
 
 def subject(kind: object, manifest: Mapping[str, Any]) -> str:
-    """Name an object in a sentence: `Proxy "default/p1"`."""
-    word = kind if isinstance(kind, str) and kind else "object"
+    """Name an object in a sentence: `Proxy "default/p1"`. What stands there may be anything."""
+    word = _cut(kind) if isinstance(kind, str) and kind else "object"
     meta = manifest.get("metadata")
     name = meta.get("name") if isinstance(meta, Mapping) else None
     if not isinstance(meta, Mapping) or not isinstance(name, str) or not name:
         return word
     namespace = meta.get("namespace")
-    return f'{word} "{namespace if isinstance(namespace, str) and namespace else "default"}/{name}"'
+    where = namespace if isinstance(namespace, str) and namespace else "default"
+    return f'{word} "{_cut(where)}/{_cut(name)}"'
+
+
+def _cut(text: str) -> str:
+    return plain(text if len(text) <= _LONGEST_NAMED else f"{text[:_LONGEST_NAMED]}…")
 
 
 def _unknown(found: Mapping[Any, Any]) -> Iterator[FieldError]:

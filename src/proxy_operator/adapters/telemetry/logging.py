@@ -12,6 +12,7 @@ import structlog
 from structlog.types import EventDict, Processor
 
 from proxy_operator.adapters.telemetry.redaction import redact_event
+from proxy_operator.runtime.text import plain_lines
 
 LEVELS: Final = ("debug", "info", "warning", "error")
 FORMATS: Final = ("auto", "console", "json")
@@ -60,7 +61,7 @@ def _formatter(*, is_terminal: bool) -> logging.Formatter:
         structlog.processors.format_exc_info,
     ]
     last: list[Processor] = (
-        [_for_people, redact_event, _console()]
+        [_for_people, redact_event, _plain, _console()]
         if is_terminal
         else [_for_machines, redact_event, structlog.processors.JSONRenderer(default=str)]
     )
@@ -82,6 +83,14 @@ def _for_people(_logger: object, _method: str, event: EventDict) -> EventDict:
     if not name.startswith("proxy_operator"):
         event["logger"] = name
     return event
+
+
+def _plain(_logger: object, _method: str, event: EventDict) -> EventDict:
+    """Let nothing that others said steer the terminal. What is no text the renderer quotes."""
+    return {
+        name: plain_lines(value) if isinstance(value, str) else value
+        for name, value in event.items()
+    }
 
 
 def _for_machines(_logger: object, _method: str, event: EventDict) -> EventDict:

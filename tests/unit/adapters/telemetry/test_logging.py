@@ -48,6 +48,16 @@ def test_a_record_is_one_json_line_with_its_fields():
     }
 
 
+def test_a_terminal_is_not_steered_by_what_is_logged():
+    stream = Terminal()
+    set_up_logging("info", stream=stream)
+    logger.warning("said\x1b[2J", extra={"reason": "no\x1b[2J"}, exc_info=ValueError("boom\x1b[2J"))
+    text = stream.getvalue()
+    assert "\x1b[2J" not in text
+    for word in ("said", "no", "boom"):
+        assert f"{word}\\x1b[2J" in text
+
+
 def test_a_terminal_gets_text_without_our_logger_names():
     stream = Terminal()
     set_up_logging("info", stream=stream)
