@@ -84,8 +84,12 @@ def test_a_port_that_is_taken(home: Home, taken: int, flag: str):
     assert not home.store.is_operator_running()
 
 
-def test_a_port_that_is_taken_leaves_nothing_behind(home: Home, taken: int):
-    sentence(start(home, "--metrics-bind", f"127.0.0.1:{taken}"))
+@pytest.mark.parametrize("flag", ["--discovery-bind", "--metrics-bind"])
+def test_a_port_that_is_taken_leaves_nothing_on_disk(home: Home, taken: int, flag: str):
+    ended = start(home, flag, f"127.0.0.1:{taken}", token="")
+    assert f"127.0.0.1:{taken}" in sentence(ended)
+    # Neither a warning about a start that did not take place.
+    assert ended.err.count("\n") == 1
     assert not home.data_dir.exists()
 
 
@@ -115,9 +119,13 @@ def test_a_data_directory_of_another_user(home: Home):
 
 def test_a_second_operator_on_the_same_directory(home: Home):
     first = home.operator()
-    said = sentence(start(home))
-    assert f"pid {first.pid}" in said
-    assert str(home.data_dir) in said
+    # On ports of its own, and on those of the first.
+    same = (f"--{name}-bind" for name in ("discovery", "metrics"))
+    same_ports = [w for flag in same for w in (flag, f"127.0.0.1:{first.ports[flag[2:-5]]}")]
+    for flags in ((), same_ports):
+        said = sentence(start(home, *flags))
+        assert f"pid {first.pid}" in said
+        assert str(home.data_dir) in said
     assert first.ask("GET", "/v1/leases").status == 200
     assert first.stop() == 0
 
