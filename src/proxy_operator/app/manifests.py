@@ -39,8 +39,7 @@ def read_manifests(paths: Sequence[Path], *, namespace: str | None) -> list[Mani
     faults: list[str] = []
     for file in _files(paths, faults):
         try:
-            source = "standard input" if str(file) == _STDIN else str(file)
-            documents = [*_documents(source, _text(file))]
+            documents = [*_documents(_named(file), _text(file))]
         except ManifestError as err:
             faults.extend(err.messages)
             continue
@@ -52,13 +51,16 @@ def read_manifests(paths: Sequence[Path], *, namespace: str | None) -> list[Mani
     if faults:
         raise ManifestError(*faults)
     if not found:
-        raise ManifestError(f"no objects in {', '.join(map(str, paths))}")
+        raise ManifestError(f"no objects in {', '.join(map(_named, paths))}")
     return found
 
 
 def _files(paths: Sequence[Path], faults: list[str]) -> Iterator[Path]:
     """Yield the files to read; a directory gives those with a known suffix, by name."""
     for path in paths:
+        if str(path) == _STDIN:
+            yield path
+            continue
         try:
             inside = path.is_dir() and sorted(p for p in path.iterdir() if p.suffix in _SUFFIXES)
         except OSError as err:
@@ -68,18 +70,21 @@ def _files(paths: Sequence[Path], faults: list[str]) -> Iterator[Path]:
 
 
 def _text(path: Path) -> str:
-    source = str(path)
     try:
-        content = sys.stdin.buffer.read() if source == _STDIN else path.read_bytes()
+        content = sys.stdin.buffer.read() if str(path) == _STDIN else path.read_bytes()
         return content.decode("utf-8-sig")
     except OSError as err:
         raise ManifestError(_unreadable(path, err)) from err
     except UnicodeDecodeError as err:
-        raise ManifestError(f"{source}: not UTF-8 text") from err
+        raise ManifestError(f"{_named(path)}: not UTF-8 text") from err
+
+
+def _named(path: Path) -> str:
+    return "standard input" if str(path) == _STDIN else str(path)
 
 
 def _unreadable(path: Path, err: OSError) -> str:
-    return f"{path}: {(err.strerror or str(err)).lower()}"
+    return f"{_named(path)}: {(err.strerror or str(err)).lower()}"
 
 
 def _documents(source: str, text: str) -> Iterator[tuple[str, Any]]:

@@ -4,14 +4,22 @@ A flag wins over its variable, a variable over the default; an empty variable co
 Nothing here touches disk or network.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
 from proxy_operator.adapters.web.bind import Bind
-from proxy_operator.app.options import OPTIONS, Option, options_of
+from proxy_operator.app.options import OPTIONS, PREFIX, Option, options_of
+
+DEBUG_VARIABLE: Final = f"{PREFIX}DEBUG"
+# A Service called proxy-operator puts these into every Pod of its namespace (Kubernetes,
+# "Accessing the Service", environment variables).
+_OF_A_SERVICE: Final = re.compile(
+    rf"{PREFIX}(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT|PORT_\d+_(TCP|UDP|SCTP)(_\w+)?)"
+)
 
 Given = Mapping[str, str | bool | Sequence[str] | None]
 """What stood on the command line, by `Option.parameter`; None is absent."""
@@ -160,6 +168,24 @@ def load_settings(given: Given, environ: Mapping[str, str], *, command: str = "r
     settings = Settings(**top, **made)
     _check(settings)
     return settings
+
+
+def unknown_variables(environ: Mapping[str, str]) -> list[str]:
+    """Return a sentence for each variable that looks like ours and is none."""
+    known = {option.variable for option in OPTIONS} | {DEBUG_VARIABLE}
+    found = [
+        name
+        for name in sorted(environ)
+        if name.startswith(PREFIX) and name not in known and not _OF_A_SERVICE.fullmatch(name)
+    ]
+    return [f"the variable {name} is unknown and ignored{_meant(name, known)}" for name in found]
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    import difflib  # noqa: PLC0415 - most command lines need it never
+
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
+    return f": did you mean {near[0]}?" if near else ""
 
 
 def _read(option: Option, given: Given, environ: Mapping[str, str]) -> Any:  # noqa: ANN401 - the kind decides

@@ -13,6 +13,10 @@ import yaml
 
 _MAX_DEPTH: Final = 64
 _MAX_NODES: Final = 2_000_000
+_SEVERAL: Final = (
+    "a second JSON document begins here: make the objects the items of one List, or put a line"
+    " --- between them"
+)
 
 
 class DocumentError(Exception):
@@ -41,13 +45,28 @@ def parse_documents(text: str) -> list[Any]:
 
 
 def _parse(text: str) -> list[Any]:
+    several: DocumentError | None = None
     if text.lstrip()[:1] in {"{", "["}:
         # JSON may be indented with tabs, which YAML forbids.
         try:
             return [json.loads(text, object_pairs_hook=_unique)]
-        except json.JSONDecodeError:
-            pass
-    return [*yaml.load_all(text, Loader=_Loader)]
+        except json.JSONDecodeError as err:
+            if text[err.pos : err.pos + 1] in {"{", "["} and _is_whole(text[: err.pos]):
+                place = f" line {err.lineno}, column {err.colno}"
+                several = DocumentError(_SEVERAL, place)
+    try:
+        return [*yaml.load_all(text, Loader=_Loader)]
+    except yaml.YAMLError as err:
+        raise several or err from err
+
+
+def _is_whole(text: str) -> bool:
+    """Tell whether this is a complete JSON document."""
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
 
 
 def to_json_value(value: Any) -> Any:  # noqa: ANN401 - whatever the document holds

@@ -1,6 +1,7 @@
 """`apply`: make objects exist as their manifests say."""
 
 import asyncio
+import shlex
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from proxy_operator.app.applying import apply_all
 from proxy_operator.app.client import open_home
 from proxy_operator.app.manifests import read_manifests
 from proxy_operator.cli.invocation import Invocation, UsageError
-from proxy_operator.cli.output import print_line
+from proxy_operator.cli.output import print_line, say
 from proxy_operator.cli.resources import resource_of
 
 
@@ -42,3 +43,9 @@ async def _apply(options: Options) -> None:
         async for applied in answers:
             resource = resource_of(applied.object)
             print_line(f"{resource.qualified}/{applied.object.metadata.name} {applied.outcome}")
+        if not home.is_operator_running():
+            place = shlex.quote(str(options.data_dir))
+            say(
+                f"no operator runs on {options.data_dir}, so what was applied waits: start"
+                f" `proxy-operator run --standalone --data-dir {place}`"
+            )

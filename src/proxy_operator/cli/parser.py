@@ -14,8 +14,10 @@ from typer.core import TyperCommand
 
 from proxy_operator import __version__
 from proxy_operator.app.options import Option, options_of
+from proxy_operator.app.settings import unknown_variables
 from proxy_operator.cli.commands import COMMANDS, Argument, Command
 from proxy_operator.cli.invocation import Invocation, ReaderGoneError
+from proxy_operator.cli.output import say
 
 _HELP: Final = """Declare crawl proxies, keep them healthy, lease them out, delete them.
 
@@ -94,6 +96,8 @@ def _callback(command: Command) -> Callable[..., int]:
     options = options_of(command.name)
 
     def invoke(**values: Any) -> int:  # noqa: ANN401 - text, truth or a list of texts
+        for sentence in unknown_variables(os.environ):
+            say(f"warning: {sentence}")
         module = importlib.import_module(command.module)
         invocation = Invocation(
             command=command.name,

@@ -73,6 +73,21 @@ def test_json_with_tabs_and_a_byte_order_mark(tmp_path):
     assert body(tmp_path, text) == {"a": {"b": 1}}
 
 
+@pytest.mark.parametrize("between", ["", "\n", " \n\n"])
+def test_several_documents_in_one_json_text(tmp_path, between):
+    file = tmp_path / "m.json"
+    file.write_text(f'{{"a": 1}}{between}{{"a": 2}}')
+    with pytest.raises(ManifestError) as caught:
+        read_manifests([file], namespace=None)
+    assert str(caught.value).startswith(f"{file} line ")
+    assert str(caught.value).endswith(
+        ": a second JSON document begins here: make the objects the items of one List, or put a"
+        " line --- between them"
+    )
+    file.write_text('{"a": 1}\n---\n{"a": 2}')
+    assert [m.body["a"] for m in read_manifests([file], namespace=None)] == [1, 2]
+
+
 def test_flow_mappings_that_are_no_json_are_yaml(tmp_path):
     assert body(tmp_path, "{a: b}") == {"a": "b"}
 

@@ -1,14 +1,20 @@
 """apply: all or nothing as far as can be known, kubectl's words."""
 
+import asyncio
+
+from proxy_operator.adapters.embedded.data_dir import DataDir
+from proxy_operator.adapters.embedded.operator_lock import OperatorLock
 from tests.unit.cli.conftest import SECRET, Shell, a_proxy_text
 
 
 def test_created_unchanged_configured(shell: Shell):
     file = shell.write("m.yaml", a_proxy_text() + "---" + SECRET)
-    assert shell("apply", "-f", file) == (
-        0,
-        "proxy.crawl.example.com/p1 created\nsecret/s1 created\n",
-        "",
+    ended = shell("apply", "-f", file)
+    assert ended.code == 0
+    assert ended.out == "proxy.crawl.example.com/p1 created\nsecret/s1 created\n"
+    assert ended.err == (
+        f"no operator runs on {shell.data_dir}, so what was applied waits: start"
+        f" `proxy-operator run --standalone --data-dir {shell.data_dir}`\n"
     )
     assert shell("apply", "-f", file).out == (
         "proxy.crawl.example.com/p1 unchanged\nsecret/s1 unchanged\n"
@@ -95,4 +101,33 @@ def test_a_printed_proxy_can_be_applied(shell: Shell):
     shell("apply", "-f", "-", stdin=a_proxy_text())
     printed = shell("get", "proxy", "p1", "-o", "json").out
     ended = shell("apply", "-f", "-", stdin=printed)
-    assert ended == (0, "proxy.crawl.example.com/p1 unchanged\n", "")
+    assert ended[:2] == (0, "proxy.crawl.example.com/p1 unchanged\n")
+
+
+def test_beside_an_operator_there_is_no_hint(shell: Shell):
+    shell("apply", "-f", "-", stdin=a_proxy_text())
+
+    async def apply(home) -> None:
+        async with OperatorLock(DataDir(shell.data_dir)):
+            ended = await asyncio.to_thread(shell, "apply", "-f", "-", stdin=a_proxy_text())
+            assert ended == (0, "proxy.crawl.example.com/p1 unchanged\n", "")
+
+    shell.with_home(apply)
+
+
+def test_a_directory_that_no_file_system_takes(shell: Shell):
+    ended = shell("apply", "-f", "-", "--data-dir", "/proc/x", stdin=a_proxy_text())
+    assert ended.code == 1
+    assert ended.err == (
+        "error: data directory /proc/x cannot be made: its file system takes no new directory"
+        " there; choose another --data-dir\n"
+    )
+
+
+def test_standard_input_is_called_so(shell: Shell):
+    for text in ("", "a: b: c", "- 1", "kind: Moxy"):
+        ended = shell("apply", "-f", "-", stdin=text)
+        assert ended.code == 1
+        assert "standard input" in ended.err
+        assert " - " not in ended.err
+        assert "error: -" not in ended.err

@@ -73,6 +73,21 @@ def test_a_wrong_line_is_one_sentence_and_exit_code_2(shell: Shell, words, claus
     assert ended.err.count("\n") == 1
 
 
+def test_a_misspelt_variable_is_said_once(shell: Shell, monkeypatch):
+    monkeypatch.setenv("PROXY_OPERATOR_WORKRES", "5")
+    monkeypatch.setenv("PROXY_OPERATOR_DEBUG", "")
+    # What Kubernetes gives to Pods beside a Service of this name.
+    monkeypatch.setenv("PROXY_OPERATOR_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("PROXY_OPERATOR_PORT_8090_TCP_ADDR", "10.0.0.1")
+    monkeypatch.setenv("PROXY_OPERATOR_METRICS_SERVICE_PORT_HTTP", "8080")
+    ended = shell("crd")
+    assert ended.code == 0
+    assert ended.err == (
+        "warning: the variable PROXY_OPERATOR_WORKRES is unknown and ignored:"
+        " did you mean PROXY_OPERATOR_WORKERS?\n"
+    )
+
+
 def test_no_command_prints_the_help(shell: Shell):
     ended = shell()
     assert ended.code == 2

@@ -10,6 +10,13 @@ from proxy_operator.domain.condition import HealthyReason, ProvisionedReason
 from proxy_operator.domain.meta import API_VERSION
 from proxy_operator.domain.names import CLOUD_INIT_LABEL, CREDENTIALS_LABEL
 from proxy_operator.domain.phase import RULES as PHASE_RULES
+from proxy_operator.domain.proxy import LocalEngine, ProviderName
+
+NOT_SERVED: Final[dict[str, tuple[str, ...]]] = {
+    "provider": (ProviderName.KUBERNETES, ProviderName.GCP),
+    "local.engine": (LocalEngine.SQUID,),
+}
+"""Values, by their field, that manifests may have and this version refuses to carry out."""
 
 _HEAD: Final = f"""\
 <!-- Generated from the types in src/proxy_operator/domain by `make generate`. -->
@@ -90,10 +97,19 @@ def _fields(schema: Schema, path: str) -> Iterator[tuple[str, str, str, str]]:
     for name, node in schema["properties"].items():
         field = f"{path}{name}"
         default = "required" if name in required else _default(node)
-        yield f"`{field}`", _type(node), default, _meaning(node)
+        yield f"`{field}`", _type(node), default, f"{_meaning(node)}{_unserved(field)}"
         inner = node.get("items", node)
         if "properties" in inner:
             yield from _fields(inner, f"{field}[]." if "items" in node else f"{field}.")
+
+
+def _unserved(field: str) -> str:
+    """Say what of a field this version does not serve; a provider's block goes with it."""
+    if field in NOT_SERVED["provider"]:
+        return " Not served by this version."
+    values = NOT_SERVED.get(field, ())
+    listed = ", ".join(f"`{value}`" for value in values)
+    return f" Not served by this version: {listed}." if values else ""
 
 
 def _default(node: Schema) -> str:

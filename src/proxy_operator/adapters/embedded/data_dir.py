@@ -41,6 +41,11 @@ class DataDir:
                 self.path.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
             self._check()
         except FileNotFoundError as err:
+            if create:
+                raise DataDirError(
+                    f"data directory {self.path} cannot be made: its file system takes no new"
+                    " directory there; choose another --data-dir"
+                ) from err
             raise DataDirError(
                 f"data directory {self.path} does not exist: apply a manifest or start"
                 " `proxy-operator run --standalone` with it once, or correct --data-dir"

@@ -5,6 +5,7 @@ refused, naming the field.
 """
 
 import json
+import re
 from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
@@ -130,9 +131,24 @@ def read_body(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
     return value
 
 
+# How the decoder names types in `Expected ..., got ...`, and what people call them.
+_TYPE: Final = re.compile(r"(?<=[Ee]xpected )`(\w+)`|(?<=, got )`(\w+)`")
+_TYPES: Final = {
+    "array": "a list",
+    "bool": "true or false",
+    "float": "a number",
+    "int": "a whole number",
+    "null": "null",
+    "object": "an object",
+    "str": "text",
+}
+
+
 def _reason(err: Exception) -> str:
-    text = str(err).replace(" - at `$.", " in `")
-    return text[:1].lower() + text[1:] or "not JSON"
+    text = _TYPE.sub(lambda m: _TYPES.get(m[1] or m[2], m[0]), str(err)).replace(
+        " - at `$.", " in `"
+    )
+    return text if text.startswith("JSON") else text[:1].lower() + text[1:] or "not JSON"
 
 
 def _refuse_twice(pairs: list[tuple[str, Any]]) -> None:

@@ -125,6 +125,35 @@ def test_a_wrong_lease_request_names_the_fault_and_leases_nothing(api, body, nam
     assert api.fleet.outcomes.seen == ["invalid"]
 
 
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"ttlSeconds": "5"}, "expected a whole number, got text in `ttlSeconds`"),
+        ({"ttlSeconds": 0}, "expected a whole number >= 1 in `ttlSeconds`"),
+        ({"target": None}, "expected text, got null in `target`"),
+        ({"target": True}, "expected text, got true or false in `target`"),
+        ({"target": "x" * 2049}, "expected text of length <= 2048 in `target`"),
+        ({"selector": ["eu"]}, "expected an object, got a list in `selector`"),
+        (b"[]", "expected an object, got a list"),
+        ({"int": 1}, "object contains unknown field `int`"),
+        (b"{", "input data was truncated"),
+        (b"region=eu", "JSON is malformed: invalid character (byte 0)"),
+    ],
+    ids=repr,
+)
+def test_faults_are_told_in_the_words_of_json(api, body, said):
+    assert api.ask("POST", "/v1/leases", body).json["message"] == f"body: {said}"
+
+
+def test_the_longest_target_is_taken(api):
+    leased = api.ask("POST", "/v1/leases", {"target": "x" * 2048})
+    assert leased.status == 201
+    report = {"result": "ok", "target": "y" * 2048}
+    path = f"/v1/leases/{leased.json['leaseID']}/report"
+    assert api.ask("POST", path, report).status == 204
+    assert api.ask("POST", path, {**report, "target": "y" * 2049}).status == 400
+
+
 @pytest.mark.parametrize("body", [b"", b"{}", b" {} "])
 def test_every_wish_may_be_left_out(api, body):
     assert api.ask("POST", "/v1/leases", body).status == 201
