@@ -5,6 +5,7 @@ import signal
 import socket
 import statistics
 import time
+import urllib.error
 from collections.abc import Iterator
 from typing import Any
 
@@ -68,6 +69,25 @@ def test_an_edit_that_cannot_be_carried_out_leaves_the_instance_serving(home: Ho
     home.apply(a_local("one", attributes={"tried": "again"}))
     home.wait_ready("one")
     assert home.process_of("one").identity == process.identity
+
+
+def test_the_operators_own_api_is_no_target(home: Home, origin: Origin):
+    operator = home.operator()
+    home.apply(a_local("one"))
+    home.wait_ready("one")
+    process = home.process_of("one")
+    url = operator.lease()["proxy"]["url"]
+    assert operator.stop() == 0
+    # An instance outlives the operator, and hears from the next one where its API is now.
+    successor = home.operator()
+    assert set(successor.ports.values()).isdisjoint(operator.ports.values())
+    home.wait_ready("one")
+    assert home.process_of("one").identity == process.identity
+    for server in ("discovery", "metrics"):
+        for host in ("127.0.0.1", "localhost", "0.0.0.0", "127.1.2.3"):
+            with pytest.raises(urllib.error.HTTPError, match="403"):
+                origin.fetch(f"http://{host}:{successor.ports[server]}/healthz", url)
+    assert origin.fetch(origin.http, url)["path"] == "/page"
 
 
 def orphan(home: Home) -> tuple[int, str]:

@@ -79,21 +79,21 @@ def test_a_second_signal_ends_it_at_once(home: Home):
 
 def quickstart(home: Home) -> tuple[Path, int]:
     """Copy the example with ports that are free now: its own are for one run on a machine."""
-    with socket.socket() as proxy, socket.socket() as api:
+    with socket.socket() as proxy, socket.socket() as health:
         proxy.bind(("127.0.0.1", 0))
-        api.bind(("127.0.0.1", 0))
-        ports = {"28731": proxy.getsockname()[1], "8090": api.getsockname()[1]}
+        health.bind(("127.0.0.1", 0))
+        ports = {"28731": proxy.getsockname()[1], "8081": health.getsockname()[1]}
     copied = home.root / "quickstart"
     shutil.copytree(QUICKSTART, copied)
     for file in copied.iterdir():
         text = re.sub("|".join(ports), lambda m: str(ports[m[0]]), file.read_text())
         file.write_text(text.replace("interval: 10s", "interval: 1s\n    timeout: 1s"))
-    return copied, ports["8090"]
+    return copied, ports["8081"]
 
 
 def start_quickstart(home: Home) -> Operator:
-    copied, api = quickstart(home)
-    flags = ("--apply", str(copied), "--down-on-exit", "--discovery-bind", f"127.0.0.1:{api}")
+    copied, health = quickstart(home)
+    flags = ("--apply", str(copied), "--down-on-exit", "--health-probe-bind", f"127.0.0.1:{health}")
     return home.operator(*flags)
 
 

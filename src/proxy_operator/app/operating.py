@@ -42,14 +42,19 @@ class OperatorHome(Protocol):
     def check(self) -> None:
         """Refuse what can be refused without making or changing anything."""
 
-    def open(self) -> AbstractAsyncContextManager[Foundations]:
-        """Take the home over, for as long as the block lasts."""
+    def open(self, listening: Listening) -> AbstractAsyncContextManager[Foundations]:
+        """Take the home over, for as long as the block lasts, for an operator reached there."""
 
 
 class _Listeners(NamedTuple):
     discovery: Listener
     metrics: Listener
     health: Listener
+
+    @property
+    def bound(self) -> Listening:
+        """Where the operator is reached."""
+        return Listening(*(listener.bound for listener in self))
 
 
 async def operate(
@@ -66,17 +71,16 @@ async def operate(
     set_up_logging(settings.log.level, settings.log.format)
     tokens, warning = _tokens(settings)
     home.check()
-    async with _listeners(settings) as listeners, home.open() as base:
+    async with _listeners(settings) as listening, home.open(listening.bound) as base:
         if warning:
             logger.warning(warning)
-        own_url = f"http://{_reachable(listeners.health.bound)}/healthz"
+        own_url = f"http://{_reachable(listening.bound.health_probe)}/healthz"
         fleet = build_fleet(base, settings, own_url)
-        build_discovery(base, settings, fleet, tokens, listeners.discovery)
-        build_metrics_endpoint(base, listeners.metrics)
-        build_health_endpoint(base, listeners.health)
-        listening = Listening(*(listener.bound for listener in listeners))
+        build_discovery(base, settings, fleet, tokens, listening.discovery)
+        build_metrics_endpoint(base, listening.metrics)
+        build_health_endpoint(base, listening.health)
         async with asyncio.TaskGroup() as group:
-            waiting = group.create_task(_announce(fleet, lambda: on_started(listening)))
+            waiting = group.create_task(_announce(fleet, lambda: on_started(listening.bound)))
             stopping = group.create_task(_stop_when(stop, base.manager))
             await base.manager.run()
             waiting.cancel()

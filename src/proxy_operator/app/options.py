@@ -18,6 +18,7 @@ from proxy_operator.app.values import (
     PATH,
     SELECTOR,
     SWITCH,
+    TARGET,
     TEXT,
     TOKEN,
     URL,
@@ -194,6 +195,14 @@ OPTIONS: Final[tuple[Option, ...]] = (
         commands=("run", "down"),
         field="local.bind",
         help="Address local proxies listen on; beyond loopback they must have credentials.",
+    ),
+    Option(
+        name="allow-targets",
+        kind=TARGET,
+        section="Local provider",
+        is_repeatable=True,
+        field="local.allow_targets",
+        help="What managed proxies may reach although it is of this machine or link-local.",
     ),
     Option(
         name="probe-workers",

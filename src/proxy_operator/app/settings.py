@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from proxy_operator.adapters.web.bind import Bind
 from proxy_operator.app.options import OPTIONS, PREFIX, Option, options_of
+from proxy_operator.provisioning.targets import AllowedTarget
 
 DEBUG_VARIABLE: Final = f"{PREFIX}DEBUG"
 # A Service called proxy-operator puts these into every Pod of its namespace (Kubernetes,
@@ -47,6 +48,7 @@ class LocalSettings:
     """The local provider."""
 
     bind: str
+    allow_targets: tuple[AllowedTarget, ...]
 
 
 @dataclass(frozen=True, kw_only=True)

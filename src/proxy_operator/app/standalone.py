@@ -1,13 +1,16 @@
 """The standalone home: an operator on the objects of a data directory."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Final
 
 from proxy_operator.adapters.admission.validate import Admission
 from proxy_operator.adapters.embedded.data_dir import DataDir
 from proxy_operator.adapters.embedded.database import Database
+from proxy_operator.adapters.embedded.errors import DataDirError
 from proxy_operator.adapters.embedded.events import EventLog
 from proxy_operator.adapters.embedded.object_store import SqliteObjectClient
 from proxy_operator.adapters.embedded.operator_lock import (
@@ -18,9 +21,11 @@ from proxy_operator.adapters.embedded.operator_lock import (
 from proxy_operator.adapters.probing.prober import ProxyProber
 from proxy_operator.adapters.probing.tls import probe_tls_context
 from proxy_operator.adapters.providers.local.provider import LocalProvider
+from proxy_operator.adapters.providers.local.reach import Reach, write_reach
 from proxy_operator.adapters.telemetry.logging import set_up_logging
 from proxy_operator.app.client import open_home
 from proxy_operator.app.operating import as_setting_error
+from proxy_operator.app.serving import Listening
 from proxy_operator.app.session import Narrator, tear_down
 from proxy_operator.app.settings import Settings
 from proxy_operator.app.wiring import (
@@ -56,8 +61,11 @@ class StandaloneHome:
             refuse_second_operator(self._directory)
 
     @asynccontextmanager
-    async def open(self) -> AsyncIterator[Foundations]:
-        """Take the data directory over: its lock, its store, its id. DataDirError."""
+    async def open(self, listening: Listening | None) -> AsyncIterator[Foundations]:
+        """Take the data directory over: its lock, its store, its id. DataDirError.
+
+        Without `listening` what local proxies may connect to stays as it is.
+        """
         settings, clock = self._settings, SystemClock()
         with as_setting_error():
             prober = ProxyProber(probe_tls_context(settings.health.ca_file), clock)
@@ -70,10 +78,13 @@ class StandaloneHome:
             await database.migrate()
             await database.open(create=True)
             cluster_id = settings.cluster_id or await database.cluster_id()
+            instances = directory.path / _INSTANCES
+            if listening is not None:
+                await self._tell_instances(instances, listening)
 
             def local() -> Provider:
                 return LocalProvider(
-                    directory.path / _INSTANCES,
+                    instances,
                     bind=settings.local.bind,
                     cluster_id=cluster_id,
                     clock=clock,
@@ -95,6 +106,20 @@ class StandaloneHome:
                 await database.close()
 
 
+    async def _tell_instances(self, instances: Path, listening: Listening) -> None:
+        """Tell local proxies, those of earlier operators too, what they may connect to now."""
+        reach = Reach(
+            api_ports=(listening.discovery.port, listening.metrics.port),
+            health_port=listening.health_probe.port,
+            allowed=self._settings.local.allow_targets,
+        )
+        try:
+            await asyncio.to_thread(write_reach, instances, reach)
+        except OSError as err:
+            reason = os.strerror(err.errno or 0)
+            raise DataDirError(f"{self._settings.data_dir}: {reason}") from err
+
+
 async def down(settings: Settings, narrator: Narrator) -> None:
     """Delete every Proxy and return when no instance is left.
 
@@ -107,7 +132,7 @@ async def down(settings: Settings, narrator: Narrator) -> None:
         async with open_home(settings.data_dir) as home:
             await tear_down(home, narrator)
         return
-    async with StandaloneHome(settings).open() as base:
+    async with StandaloneHome(settings).open(None) as base:
         fleet = build_fleet(base, settings, None)
         async with asyncio.TaskGroup() as group:
             working = group.create_task(base.manager.run())

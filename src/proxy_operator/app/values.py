@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from proxy_operator.adapters.web.bind import parse_bind
 from proxy_operator.domain.duration import parse_duration
+from proxy_operator.provisioning.targets import parse_allowed_target
 
 _YES: Final = {"true", "1", "yes", "on"}
 _NO: Final = {"false", "0", "no", "off"}
@@ -149,6 +150,7 @@ PAIR: Final = Kind("KEY=VALUE", parse_pair)
 PATH: Final = Kind("PATH", parse_path)
 SELECTOR: Final = Kind("KEY=VALUE,…", parse_selector)
 SWITCH: Final = Kind("", parse_switch)
+TARGET: Final = Kind("HOST:PORT|CIDR", parse_allowed_target)
 TEXT: Final = Kind("TEXT", parse_text)
 TOKEN: Final = Kind("TOKEN", parse_token)
 URL: Final = Kind("URL", parse_url)

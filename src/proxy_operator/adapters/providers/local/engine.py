@@ -22,6 +22,7 @@ from proxy.http.parser import httpParserStates
 from proxy.http.protocols import httpProtocols
 
 from proxy_operator.adapters.providers.local.authorization import auth_codes, is_authorized
+from proxy_operator.adapters.providers.local.dialer import Dialer
 from proxy_operator.adapters.providers.local.forward import MAX_CHUNKS, READ_BYTES, Forward
 
 MAX_CLIENTS: Final = 1000
@@ -45,11 +46,11 @@ class Engine:
         listener: socket.socket,
         *,
         credentials: tuple[str, str] | None,
-        egress_address: str | None,
+        dialer: Dialer,
     ) -> None:
         self._listener = listener
         self._slots = threading.BoundedSemaphore(MAX_CLIENTS)
-        self._settings = _settings(credentials, egress_address)
+        self._settings = _settings(credentials, dialer)
 
     def serve(self) -> None:
         """Accept for ever. At the limit new clients wait in the backlog; none is refused."""
@@ -80,7 +81,7 @@ class Engine:
             self._slots.release()
 
 
-def _settings(credentials: tuple[str, str] | None, egress_address: str | None) -> Namespace:
+def _settings(credentials: tuple[str, str] | None, dialer: Dialer) -> Namespace:
     """Return proxy.py's settings. Its own initialiser is not used: it makes directories."""
     logging.disable(logging.CRITICAL)  # proxy.py logs whole requests, credentials included
     settings = proxy_flags.parse_args([])
@@ -89,7 +90,7 @@ def _settings(credentials: tuple[str, str] | None, egress_address: str | None) -
     settings.client_recvbuf_size = settings.server_recvbuf_size = READ_BYTES
     settings.plugins = {}
     settings.auth_codes = auth_codes(*credentials) if credentials else ()
-    settings.egress_address = egress_address
+    settings.dialer = dialer
     return settings
 
 

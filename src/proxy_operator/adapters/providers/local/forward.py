@@ -15,10 +15,13 @@ from proxy.http.exception import (
 from proxy.http.proxy import HttpProxyPlugin
 from proxy.http.responses import PROXY_TUNNEL_ESTABLISHED_RESPONSE_PKT
 
-CONNECT_SECONDS: Final = 10.0
+from proxy_operator.adapters.providers.local.dialer import TargetRefusedError
+
 MAX_CHUNKS: Final = 8
 """Reads from one side stop while the other side has this many chunks to take."""
 READ_BYTES: Final = 64 * 1024
+
+_REFUSAL: Final = b"this proxy connects to no such target; see --allow-targets of its operator\n"
 
 # RFC 9110 section 7.6.1, and what only ever concerns a proxy.
 _HOP_BY_HOP: Final = [
@@ -32,15 +35,10 @@ _HOP_BY_HOP: Final = [
 
 
 class Upstream(TcpServerConnection):
-    """A connection to a target, from the egress address when there is one."""
+    """A connection to a target."""
 
-    def connect(
-        self, addr: tuple[str, int] | None = None, source_address: tuple[str, int] | None = None
-    ) -> None:
-        """Connect within `CONNECT_SECONDS`; OSError when no address of the target answers."""
-        connection = socket.create_connection(
-            addr or self.addr, timeout=CONNECT_SECONDS, source_address=source_address
-        )
+    def take(self, connection: socket.socket) -> None:
+        """Use this connection: how it was made is the dialer's."""
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.settimeout(0)
         self._conn = connection
@@ -99,10 +97,13 @@ class Forward(HttpProxyPlugin):
         if not self.request.host or not self.request.port:
             raise HttpRequestRejected(400, b"Bad Request")
         host = self.request.host.decode("ascii", "replace").strip("[]")
-        egress = self.flags.egress_address
         upstream = Upstream(host, self.request.port)
         try:
-            upstream.connect(source_address=(egress, 0) if egress else None)
+            upstream.take(self.flags.dialer.connect(host, self.request.port))
+        except TargetRefusedError as err:
+            raise HttpRequestRejected(
+                403, b"Forbidden", {b"Content-Type": b"text/plain"}, body=_REFUSAL
+            ) from err
         except (OSError, UnicodeError, OverflowError) as err:
             raise ProxyConnectionFailed(host, self.request.port, type(err).__name__) from err
         return upstream

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from proxy_operator.adapters.providers.local import layout
+from proxy_operator.adapters.providers.local.dialer import Dialer
 from proxy_operator.adapters.providers.local.listening import bound_socket, sentence_for
 
 
@@ -48,7 +49,7 @@ def main(directory: Path) -> None:
     engine = Engine(
         listener,
         credentials=tuple(credentials) if credentials else None,
-        egress_address=settings["egressAddress"],
+        dialer=Dialer(directory.parent, bind=bind, egress_address=settings["egressAddress"]),
     )
     address = {"host": bind, "port": listener.getsockname()[1]}
     layout.write_atomically(directory / layout.LISTENING, address)

@@ -8,8 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from proxy_operator.adapters.providers.local.instances import Instances
+from proxy_operator.adapters.providers.local.reach import Reach, write_reach
 from proxy_operator.domain.proxy import LocalBlock
 from proxy_operator.domain.secret import Credentials
+from proxy_operator.provisioning.targets import parse_allowed_target
+from proxy_operator.runtime.clock import SystemClock
+from tests.unit.adapters.providers.local.conftest import a_request, when_running
 from tests.unit.adapters.providers.local.targets import (
     OK,
     Target,
@@ -328,3 +333,36 @@ def _listener_of(port: int) -> int:
         except OSError:
             continue
     raise LookupError(port)
+
+
+# Where no client gets.
+
+
+@pytest.mark.parametrize("method", [b"GET http://%b/ HTTP/1.1", b"CONNECT %b HTTP/1.1"])
+def test_what_the_operator_keeps_for_itself_is_refused_as_soon_as_it_says_so(
+    instances: Instances, root: Path, target: Target, method: bytes
+):
+    request = a_request()
+    instances.create(request, threading.Event())
+    port = when_running(instances, request.name).port
+    assert port is not None
+    assert status(get(port, target)) == 200
+    write_reach(root, Reach(api_ports=(target.port,)))
+    host = f"localhost:{target.port}".encode()
+    answer = exchange(port, method % host + b"\r\nHost: x\r\n\r\n")
+    assert status(answer) == 403
+    assert b"--allow-targets" in answer
+    assert len(target.seen) == 1
+
+
+def test_from_other_machines_this_one_is_reached_where_it_is_allowed(root: Path, target: Target):
+    everywhere = Instances(root, bind="0.0.0.0", cluster_id="cluster-1", clock=SystemClock())
+    request = a_request(credentials=CREDENTIALS)
+    everywhere.create(request, threading.Event())
+    port = when_running(everywhere, request.name).port
+    assert port is not None
+    assert status(get(port, target)) == 407
+    assert status(get(port, target, GIVEN)) == 403
+    assert target.seen == []
+    write_reach(root, Reach(allowed=(parse_allowed_target(target.authority),)))
+    assert status(get(port, target, GIVEN)) == 200
