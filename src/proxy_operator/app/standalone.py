@@ -105,7 +105,6 @@ class StandaloneHome:
                 prober.close()
                 await database.close()
 
-
     async def _tell_instances(self, instances: Path, listening: Listening) -> None:
         """Tell local proxies, those of earlier operators too, what they may connect to now."""
         reach = Reach(

@@ -70,6 +70,12 @@ class KubernetesProvider:
     def provider_id(self, *, namespace: str, name: str, zone: str) -> str:  # noqa: ARG002 - one place
         return manifests.provider_id_of(namespace, name)
 
+    async def check(self, request: CreateRequest) -> None:
+        manifests.check(request)
+        pod = await self._find(manifests.provider_id_of(request.namespace, request.name))
+        if pod is not None:
+            self._refuse_foreign(pod, request)
+
     async def create(self, request: CreateRequest) -> str:
         manifests.check(request)
         await self._apply(Resource.CONFIG_MAPS, manifests.config_map(request, self._settings))
@@ -128,13 +134,16 @@ class KubernetesProvider:
                 )
         if found is None:
             raise TransientProviderError(f"Pod {request.name} was just about to go")
-        labels = found["metadata"].get("labels", {})
+        self._refuse_foreign(found, request)
+        return found, False
+
+    def _refuse_foreign(self, pod: Document, request: CreateRequest) -> None:
+        labels = pod["metadata"].get("labels", {})
         if not is_owned_by(labels, uid=request.uid, cluster_id=self._cluster_id):
             raise PermanentProviderError(
                 f"the name {request.name} is taken by a foreign instance:"
                 f" a Pod in namespace {request.namespace} without this operator's labels"
             )
-        return found, False
 
     async def _complete(self, pod: Document, request: CreateRequest, *, is_new: bool) -> None:
         """See to it that the Pod's Secret exists; a new Pod that cannot have it is taken back."""
