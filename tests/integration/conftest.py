@@ -1,5 +1,23 @@
 """Every test here speaks to one real API server, started for the session."""
 
+import time
+
+import pytest
+
+from proxy_operator.adapters.admission.crd import document
+from tests.cluster.control_plane import ControlPlane
 from tests.cluster.fixtures import kube_api
 
 __all__ = ["kube_api"]
+
+
+@pytest.fixture(scope="session")
+def proxy_api(kube_api: ControlPlane) -> ControlPlane:
+    """The API server, serving Proxies."""
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    status, answer = kube_api.api.send("POST", path, document())
+    assert status == 201, answer
+    end = time.monotonic() + 30
+    while kube_api.api.send("GET", "/apis/crawl.example.com/v1alpha1/proxies")[0] != 200:
+        assert time.monotonic() < end, "the API server does not serve proxies"
+    return kube_api

@@ -1,38 +1,22 @@
 """A real API server and this project's admission say the same of every manifest."""
 
 import re
-import time
 from typing import Any
 
 import pytest
 
-from proxy_operator.adapters.admission.crd import document
 from proxy_operator.adapters.admission.validate import Admission
 from proxy_operator.runtime.errors import InvalidError
 from tests.unit.adapters.admission.manifests import METADATA, PROXIES, UPDATES, Case
 
-CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 PROXIES_PATH = "/apis/crawl.example.com/v1alpha1/namespaces/default/proxies"
 # Strict decoding stops the API server before validation; ours reports both at once.
 UNKNOWN = re.compile(r'unknown field "([^"]+)"')
 
 
-@pytest.fixture(scope="module")
-def server(kube_api):
-    server = kube_api.api
-    crd = document()
-    status, answer = server.send("POST", CRDS, crd)
-    if status == 409:
-        path = f"{CRDS}/{crd['metadata']['name']}"
-        crd["metadata"]["resourceVersion"] = server.send("GET", path)[1]["metadata"][
-            "resourceVersion"
-        ]
-        status, answer = server.send("PUT", path, crd)
-    assert status in {200, 201}, answer
-    end = time.monotonic() + 30
-    while server.send("GET", PROXIES_PATH)[0] != 200:
-        assert time.monotonic() < end, "the API server does not serve proxies"
-    return server
+@pytest.fixture
+def server(proxy_api):
+    return proxy_api.api
 
 
 def verdict(answer: dict[str, Any]) -> set[str]:

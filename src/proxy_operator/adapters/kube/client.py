@@ -85,6 +85,8 @@ class KubeClient:
         if self._session is not None:
             await self._session.close()
             self._session = None
+            # A connection that a stream gave up closes in the loop's next turns.
+            await asyncio.sleep(0)
 
     async def send(self, request: Request) -> bytes:
         """Return the body of a successful answer. Raises the errors of the object port."""
@@ -128,8 +130,7 @@ class KubeClient:
                     raise error_of(read_status(answer.status, body), request.subject)
                 yield answer.content
             finally:
-                # The rest of an endless answer is not read: the connection goes.
-                answer.close()
+                _abandon(answer)
 
     async def _exchange(self, request: Request) -> tuple[int, bytes, float]:
         """Return code and body of the answer, and the seconds of its Retry-After."""
@@ -170,6 +171,14 @@ class KubeClient:
             proxy=self._access.proxy_url,
             timeout=limits,
         )
+
+
+def _abandon(answer: aiohttp.ClientResponse) -> None:
+    """Drop the connection of an answer that has no end, without the goodbyes of TLS."""
+    connection = answer.connection
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()
+    answer.close()
 
 
 def _is_safe_to_repeat(request: Request, code: int) -> bool:
