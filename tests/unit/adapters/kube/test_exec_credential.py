@@ -302,7 +302,7 @@ async def test_a_plugin_that_hangs_is_ended_with_its_children(lab, monkeypatch):
 
 HELPED = """
 import subprocess
-helper = subprocess.Popen(["sleep", "60"], start_new_session=True)
+helper = subprocess.Popen(["sleep", "60"])
 with open(os.path.dirname(sys.argv[0]) + "/pid", "w") as file:
     file.write(str(helper.pid))
 """
@@ -314,6 +314,7 @@ async def test_a_helper_left_in_the_background_keeps_nobody_waiting(lab):
         assert await authorization_of(lab.access(PLUGIN + HELPED)) == "Bearer one"
     finally:
         helper = int((lab.directory / "pid").read_text())
+        await asyncio.sleep(0.2)  # a signal takes a moment to arrive
         assert is_alive(helper), "it is not ours to end"
         os.kill(helper, signal.SIGKILL)
 

@@ -272,3 +272,21 @@ async def test_secrets_stay_out_of_repr(tmp_path):
     assert access.proxy_url == f"http://u:{SECRET}@192.0.2.3:3128"
     assert SECRET not in repr(access)
     assert SECRET not in repr(await access.credentials.current())
+
+
+async def test_a_401_after_the_certificate_was_renewed_is_tried_again(
+    tmp_path, authority: trustme.CA
+):
+    def renew() -> None:
+        own = authority.issue_cert("me@example.com")
+        (tmp_path / "me").write_bytes(own.cert_chain_pems[0].bytes())
+        (tmp_path / "key").write_bytes(own.private_key_pem.bytes())
+
+    renew()
+    user = {"client-certificate": "me", "client-key": "key"}
+    credentials = access_of(a_kubeconfig(tmp_path / "config", user=user)).credentials
+    refused = await credentials.current()
+    assert not await credentials.refresh(refused)
+    renew()
+    assert await credentials.refresh(refused)
+    assert (await credentials.current()).ssl is not refused.ssl
