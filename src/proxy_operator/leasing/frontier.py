@@ -18,16 +18,24 @@ _SLACK: Final = 64
 
 
 class Frontier(Generic[M]):
-    """Members by their smallest key. `owner` is where in a key its member is found."""
+    """Members by their smallest key. `owner` is where in a key its member is found.
 
-    __slots__ = ("_bound", "_heap", "_held", "_owner")
+    Keys from the horizon on are none of its business; None is no horizon.
+    """
+
+    __slots__ = ("_bound", "_heap", "_held", "_owner", "horizon")
 
     def __init__(
-        self, owner: int, bound: Callable[[M], Key | None], members: Iterable[M] = ()
+        self,
+        owner: int,
+        bound: Callable[[M], Key | None],
+        members: Iterable[M] = (),
+        horizon: Key | None = None,
     ) -> None:
         """`bound` returns the current key of a member, None when it has none now."""
         self._owner = owner
         self._bound = bound
+        self.horizon = horizon
         self._held: dict[M, Key] = {}
         for member in members:
             key = bound(member)
@@ -45,6 +53,8 @@ class Frontier(Generic[M]):
         held = self._held.get(member)
         if held is not None and held <= key:
             return
+        if self.horizon is not None and key >= self.horizon:
+            return
         self._held[member] = key
         heappush(self._heap, key)
         if len(self._heap) > 2 * len(self._held) + _SLACK:
@@ -58,20 +68,21 @@ class Frontier(Generic[M]):
             self._trim()
 
     def first(self) -> Key | None:
-        """Return the smallest current key, None when no member has one."""
-        heap, held, owner = self._heap, self._held, self._owner
+        """Return the smallest current key before the horizon, None when no member has one."""
+        heap, held, owner, bound = self._heap, self._held, self._owner, self._bound
         while heap:
             key = heap[0]
             member = key[owner]
             if held.get(member) is not key:
                 heappop(heap)
                 continue
-            current = self._bound(member)
+            current = bound(member)
             if current is None:
                 heappop(heap)
                 del held[member]
-            elif current == key:
-                return key
+            elif current is key or current == key:
+                heap[0] = held[member] = current
+                return current if self.horizon is None or current < self.horizon else None
             else:
                 held[member] = current
                 heapreplace(heap, current)
@@ -94,28 +105,3 @@ class Frontier(Generic[M]):
         """Drop superseded entries, now that they outnumber the live ones: amortised O(1)."""
         self._heap = [*self._held.values()]
         heapify(self._heap)
-
-
-class Lane(Frontier[M]):
-    """A frontier over the members whose key lies before a horizon; None is no horizon."""
-
-    __slots__ = ("horizon",)
-
-    def __init__(
-        self,
-        owner: int,
-        bound: Callable[[M], Key | None],
-        members: Iterable[M],
-        horizon: Key | None,
-    ) -> None:
-        def nearby(member: M) -> Key | None:
-            key = bound(member)
-            return key if key is not None and (horizon is None or key < horizon) else None
-
-        self.horizon = horizon
-        super().__init__(owner, nearby, members)
-
-    def lower(self, member: M, key: Key) -> None:
-        """Announce that the member's key may now be as small as `key`."""
-        if self.horizon is None or key < self.horizon:
-            super().lower(member, key)

@@ -7,11 +7,10 @@ one that got worse needs no announcement.
 from collections.abc import Hashable, Iterable
 from contextlib import closing
 from functools import partial
-from operator import methodcaller
 from typing import Final, Generic, Protocol, TypeVar
 
-from proxy_operator.leasing.frontier import Frontier, Key, Lane
-from proxy_operator.leasing.recent import Recent
+from proxy_operator.leasing.frontier import Frontier, Key
+from proxy_operator.leasing.recent import Kept, Recent
 
 EVERYBODY: Final = ""
 """The target of a cooldown that blocks a proxy whatever the client wants to fetch."""
@@ -39,6 +38,14 @@ class Ranked(Hashable, Protocol):
 M = TypeVar("M", bound=Ranked)
 
 
+class Lane(Frontier[M]):
+    """A target's own ranking."""
+
+    __slots__ = ("kept",)
+
+    kept: Kept
+
+
 class Group(Generic[M]):
     """Members ranked, and counted.
 
@@ -53,19 +60,16 @@ class Group(Generic[M]):
         self.considered = 0
         self.unhealthy = 0
         self.at_capacity = 0
-        self._base: Frontier[M] = Frontier(owner, methodcaller("best", EVERYBODY), self.members)
-        self._due: Frontier[M] = Frontier(owner, methodcaller("due"), self.members)
+        self._base: Frontier[M] = Frontier(owner, lambda m: m.best(EVERYBODY), self.members)
+        self._due: Frontier[M] = Frontier(owner, lambda m: m.due(), self.members)
         self._lanes: dict[str, Lane[M]] = {}
 
     def best(self, target: str) -> Key | None:
         """Return the smallest key that can be leased for `target`."""
-        lane = self._lanes.get(target) if self._lanes else None
-        if lane is not None:
+        if self._lanes and (lane := self._lanes.get(target)) is not None:
+            lane.kept.is_used = True
             key = lane.first()
-            if key is None and lane.horizon is not None:
-                return self._walk(target)
-            self._touch(target, lane)
-            return key
+            return self._walk(target) if key is None and lane.horizon is not None else key
         key = self._base.first()
         if key is None or target == EVERYBODY:
             return key
@@ -79,8 +83,9 @@ class Group(Generic[M]):
     def lower(self, member: M, key: Key) -> None:
         """Announce that the member may now be as good as `key`."""
         self._base.lower(member, key)
-        for lane in self._lanes.values():
-            lane.lower(member, key)
+        if self._lanes:
+            for lane in self._lanes.values():
+                lane.lower(member, key)
 
     def lower_due(self, member: M, key: Key) -> None:
         """Announce that a lease in the way of the member may end as soon as `key`."""
@@ -133,12 +138,10 @@ class Group(Generic[M]):
 
     def _keep(self, target: str, members: Iterable[M], horizon: Key | None) -> None:
         lanes = self._lanes
-        lane = lanes[target] = Lane(self._owner, methodcaller("best", target), members, horizon)
-        self._recent.add((id(lanes), target), len(lane), partial(lanes.pop, target), tag=target)
-        if len(lanes) > _MOST_LANES:
-            self._recent.drop((id(lanes), next(iter(lanes))))
-
-    def _touch(self, target: str, lane: Lane[M]) -> None:
-        del self._lanes[target]
-        self._lanes[target] = lane
-        self._recent.touch((id(self._lanes), target))
+        if len(lanes) >= _MOST_LANES:
+            idle = (known for known, lane in lanes.items() if not lane.kept.spare())
+            self._recent.drop((id(lanes), next(idle, next(iter(lanes)))))
+        lane = Lane(self._owner, lambda m: m.best(target), members, horizon)
+        drop = partial(lanes.pop, target)
+        lane.kept = self._recent.add((id(lanes), target), len(lane), drop, tag=target)
+        lanes[target] = lane

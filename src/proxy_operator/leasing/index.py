@@ -68,13 +68,15 @@ class Index:
         key = (namespace, frozenset(selector.items()))
         view = self._views.get(key)
         if view is not None:
-            self._recent_views.touch(key)
+            view.kept.is_used = True
             return view
         shapes = [s for s in self._nearest(namespace, selector) if s.matches(namespace, selector)]
         if not shapes:
             return None
         view = self._views[key] = View(namespace, dict(selector), self._recent_lanes, shapes)
-        self._recent_views.add(key, len(shapes), lambda: self._views.pop(key).dissolve())
+        view.kept = self._recent_views.add(
+            key, len(shapes), lambda: self._views.pop(key).dissolve()
+        )
         return view
 
     def quiet(self, target: str) -> None:

@@ -1,52 +1,74 @@
-"""Bounds what is kept only for speed: the least recently used goes first.
+"""Bounds what is kept only for speed: what was not used for a while goes first.
 
 The rule: whatever is dropped here can be built again from live state, and is, when asked for.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 
 
+class Kept:
+    """A thing that is kept. Whoever uses it sets `is_used`."""
+
+    __slots__ = ("cost", "drop", "is_used", "tag")
+
+    def __init__(self, cost: int, drop: Callable[[], object], tag: str) -> None:
+        self.cost = cost
+        self.drop = drop
+        self.is_used = False
+        self.tag = tag
+
+    def spare(self) -> bool:
+        """Tell whether it was used since this was last asked."""
+        was_used, self.is_used = self.is_used, False
+        return was_used
+
+
 class Recent:
-    """Things with a cost, in order of use: at most `most` of them, and `budget` of cost."""
+    """Things with a cost: at most `most` of them, and `budget` of cost.
+
+    Uses are not put in order, for that would cost each of them more than a mark: what was used
+    since the last look goes to the end of the queue once more (second chance).
+    """
 
     def __init__(self, *, most: int, budget: int) -> None:
         self._most = most
         self.budget = budget
-        self._things: OrderedDict[Hashable, tuple[int, Callable[[], object], str]] = OrderedDict()
+        self._things: dict[Hashable, Kept] = {}
         self._tagged: dict[str, set[Hashable]] = {}
         self._cost = 0
 
     def __len__(self) -> int:
         return len(self._things)
 
-    def add(self, key: Hashable, cost: int, drop: Callable[[], object], *, tag: str = "") -> None:
+    def add(self, key: Hashable, cost: int, drop: Callable[[], object], *, tag: str = "") -> Kept:
         """Keep a thing; `drop` is called when it has to go. The newest always stays."""
-        self._things[key] = (cost, drop, tag)
+        while self._things and (len(self._things) >= self._most or self._cost + cost > self.budget):
+            self._drop_idlest()
+        kept = self._things[key] = Kept(cost, drop, tag)
         self._tagged.setdefault(tag, set()).add(key)
         self._cost += cost
-        while len(self._things) > 1 and (
-            len(self._things) > self._most or self._cost > self.budget
-        ):
-            self.drop(next(iter(self._things)))
-
-    def touch(self, key: Hashable) -> None:
-        """Note a use."""
-        self._things.move_to_end(key)
+        return kept
 
     def drop(self, key: Hashable) -> None:
         """Let a thing go; unknown ones are ignored."""
-        if key not in self._things:
+        kept = self._things.pop(key, None)
+        if kept is None:
             return
-        cost, drop, tag = self._things.pop(key)
-        self._cost -= cost
-        tagged = self._tagged[tag]
+        self._cost -= kept.cost
+        tagged = self._tagged[kept.tag]
         tagged.discard(key)
         if not tagged:
-            del self._tagged[tag]
-        drop()
+            del self._tagged[kept.tag]
+        kept.drop()
 
     def drop_tagged(self, tag: str) -> None:
         """Let everything of that tag go."""
         for key in [*self._tagged.get(tag, ())]:
             self.drop(key)
+
+    def _drop_idlest(self) -> None:
+        key = next(iter(self._things))
+        while self._things[key].spare():
+            self._things[key] = self._things.pop(key)
+            key = next(iter(self._things))
+        self.drop(key)

@@ -7,11 +7,12 @@ that may hold the record.
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from math import inf
+from typing import Final
 
 from proxy_operator.domain.lease import Candidate, Lease
 from proxy_operator.leasing.frontier import Key
 from proxy_operator.leasing.group import EVERYBODY, Group
-from proxy_operator.leasing.recent import Recent
+from proxy_operator.leasing.recent import Kept, Recent
 
 
 class State(IntEnum):
@@ -22,27 +23,31 @@ class State(IntEnum):
     AT_CAPACITY = 2
 
 
+# Looking a member up in its enum costs more than the rest of what a refresh does with it.
+_OPEN: Final = State.OPEN
+_UNHEALTHY: Final = State.UNHEALTHY
+_AT_CAPACITY: Final = State.AT_CAPACITY
+
+
 class Claim:
     """A lease as the store keeps it: whose it is, and its end on the monotonic clock."""
 
-    __slots__ = ("address", "expires", "lease", "record", "serial")
+    __slots__ = ("address", "expires", "expiry", "id", "lease", "record", "serial")
 
     def __init__(self, record: "Record", lease: Lease, expires: float, serial: int) -> None:
+        self.id = lease.id
         self.record = record
         self.lease = lease
         self.address = record.address
         """Where the client was sent; what it reports later is about this address."""
         self.expires = expires
         self.serial = serial
+        self.expiry: Expiry | None = None
+        """What it waits under for its end; None once it has ended."""
 
-    @property
-    def id(self) -> str:
-        return self.lease.id
 
-    @property
-    def key(self) -> Key:
-        """What it is ordered by among all leases: the soonest end first."""
-        return (self.expires, self.serial, self)
+Expiry = tuple[float, int, Claim]
+"""What a claim is ordered by among all of them: the soonest end first."""
 
 
 class Record:
@@ -156,19 +161,14 @@ class Shape(Group[Record]):
 
         `is_worse`: one more lease was all that happened, so there is nothing to announce.
         """
-        candidate, active, was = record.candidate, len(record.claims), record.state
+        candidate, active = record.candidate, len(record.claims)
         cap = candidate.max_leases
         if not candidate.is_healthy:
-            state = State.UNHEALTHY
+            state = _UNHEALTHY
         else:
-            state = State.OPEN if cap is None or active < cap else State.AT_CAPACITY
-        if state is not was:
-            record.state = state
-            self._count_all(
-                0,
-                (state is State.UNHEALTHY) - (was is State.UNHEALTHY),
-                (state is State.AT_CAPACITY) - (was is State.AT_CAPACITY),
-            )
+            state = _OPEN if cap is None or active < cap else _AT_CAPACITY
+        if state is not record.state:
+            self._turn(record, state)
         record.key = key = (
             active,
             candidate.latency_millis,
@@ -178,17 +178,25 @@ class Shape(Group[Record]):
             record,
             self,
         )
-        if state is State.OPEN:
+        if state is _OPEN:
             if is_worse:
                 return
             self.lower(record, key)
             for view in self.views:
                 view.lower(self, key)
-        elif state is State.AT_CAPACITY and cap:
+        elif state is _AT_CAPACITY and cap:
             due = (record.soonest, record.serial, record, self)
             self.lower_due(record, due)
             for view in self.views:
                 view.lower_due(self, due)
+
+    def _turn(self, record: Record, state: State) -> None:
+        was, record.state = record.state, state
+        self._count_all(
+            0,
+            (state is _UNHEALTHY) - (was is _UNHEALTHY),
+            (state is _AT_CAPACITY) - (was is _AT_CAPACITY),
+        )
 
     def _count_all(self, considered: int, unhealthy: int, at_capacity: int) -> None:
         self.count(considered, unhealthy, at_capacity)
@@ -198,6 +206,8 @@ class Shape(Group[Record]):
 
 class View(Group[Shape]):
     """All shapes that a selector matches in a namespace, or in all of them (None)."""
+
+    kept: Kept
 
     def __init__(
         self,

@@ -4,7 +4,6 @@ The rule: no await anywhere, so that every call is one decision; and every call 
 time has ended, so that correctness never depends on the sweep.
 """
 
-import os
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from itertools import count
@@ -15,10 +14,11 @@ import msgspec
 
 from proxy_operator.domain.lease import Candidate, Lease, NoMatch, ReportResult
 from proxy_operator.leasing.cooldowns import Cooldowns
-from proxy_operator.leasing.frontier import Frontier
+from proxy_operator.leasing.expiries import Expiries
 from proxy_operator.leasing.group import EVERYBODY
 from proxy_operator.leasing.index import Index
 from proxy_operator.leasing.shape import Claim, Record, View
+from proxy_operator.leasing.tokens import TokenSource
 from proxy_operator.runtime.clock import Clock
 
 COOLDOWN_WINDOW: Final = timedelta(minutes=15)
@@ -42,10 +42,11 @@ class LeaseStore:
         self._records: dict[str, Record] = {}
         self._uids: dict[tuple[str, str], str] = {}
         self._claims: dict[str, Claim] = {}
-        self._expiries: Frontier[Claim] = Frontier(-1, lambda claim: claim.key)
+        self._expiries = Expiries()
         self._ended: dict[str, Claim] = {}
         self._cooldowns = Cooldowns(cooldown_window)
         self._serials = count(1)
+        self._tokens = TokenSource()
         self._nothing_before = inf
         """Until then time ends nothing: most calls need not look."""
 
@@ -99,7 +100,7 @@ class LeaseStore:
             expires_at=self._clock.now() + ttl,
         )
         claim.record.move_claim(claim, now + ttl.total_seconds())
-        self._expiries.lower(claim, claim.key)
+        self._expiries.expect(claim)
         self._expect(claim.expires)
         self._index.refresh(claim.record)
         return claim.lease
@@ -150,7 +151,7 @@ class LeaseStore:
         self._uids.pop((record.candidate.namespace, record.candidate.name), None)
         for claim in record.claims.values():
             del self._claims[claim.id]
-            self._expiries.discard(claim)
+            claim.expiry = None
         self._end_cooldowns(record)
         self._index.remove(record)
 
@@ -161,7 +162,7 @@ class LeaseStore:
     def _grant(self, record: Record, target: str, ttl: timedelta, now: float) -> Lease:
         candidate, seconds = record.candidate, ttl.total_seconds()
         lease = Lease(
-            id=os.urandom(16).hex(),
+            id=self._tokens.take(),
             uid=candidate.uid,
             namespace=candidate.namespace,
             name=candidate.name,
@@ -172,7 +173,7 @@ class LeaseStore:
         claim = Claim(record, lease, now + seconds, next(self._serials))
         record.add_claim(claim)
         self._claims[lease.id] = claim
-        self._expiries.lower(claim, claim.key)
+        self._expiries.expect(claim)
         self._expect(claim.expires)
         self._index.refresh(record, is_worse=True)
         return lease
@@ -193,9 +194,8 @@ class LeaseStore:
 
     def _end(self, claim: Claim, at: float) -> None:
         del self._claims[claim.id]
-        self._expiries.discard(claim)
         claim.record.drop_claim(claim)
-        claim.expires = at
+        claim.expires, claim.expiry = at, None
         self._ended[claim.id] = claim
         self._expect(at + self._window)
         self._index.refresh(claim.record)
@@ -227,7 +227,7 @@ class LeaseStore:
         if now < self._nothing_before:
             return now
         while (expiry := self._expiries.first()) is not None and expiry[0] <= now:
-            self._end(expiry[-1], expiry[0])
+            self._end(expiry[2], expiry[0])
         while (over := self._cooldowns.ended(now)) is not None:
             record, target = over
             if self._cooldowns.end(record, target):
