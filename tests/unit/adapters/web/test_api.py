@@ -103,6 +103,7 @@ def test_a_ban_counts_for_its_target_before_the_next_answer(api):
         ({"namespace": ""}, "namespace"),
         (b'{"ttlSeconds":5,"ttlSeconds":600}', "`ttlSeconds` is given twice"),
         (b'{"selector":{"a":"1","\\u0061":"2"}}', "`a` is given twice"),
+        (b'{"target":"a:b","selector":{"a":":","a":""}}', "`a` is given twice"),
         (b"[]", "object"),
         (b"nope", "malformed"),
         (b"{}{}", "malformed"),
