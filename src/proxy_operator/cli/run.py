@@ -51,7 +51,7 @@ class RunSession:
         if not keys:
             return
         self._console.line(f"{len(keys)} of {len(keys)} proxies are Ready")
-        for line in self._next_commands(str(listening.discovery), keys[0].name):
+        for line in self._next_commands(listening, keys[0].name):
             self._console.line(line)
 
     async def end(self) -> None:
@@ -63,16 +63,17 @@ class RunSession:
             await tear_down(home, self._console, namespace=self._settings.watch_namespace)
         self._console.line("no Proxy is left")
 
-    def _next_commands(self, api: str, name: str) -> Iterator[str]:
+    def _next_commands(self, listening: Listening, name: str) -> Iterator[str]:
         """Yield lines that show a newcomer what to type in another terminal."""
-        program = _program()
+        program, api = _program(), str(listening.discovery)
+        page = f"http://{listening.health_probe}/healthz"
         is_default = self._settings.data_dir == _DEFAULT_DATA_DIR
         store = "" if is_default else f" --data-dir {shlex.quote(str(self._settings.data_dir))}"
         where = "" if api == _DEFAULT_API else f" --api http://{api}"
         yield ""
         yield "Try, in another terminal in this directory:"
         yield f"  {program} get proxies -o wide{store}"
-        yield f'  URL=$({program} lease{where}) && curl -x "$URL" http://{api}/healthz'
+        yield f'  URL=$({program} lease{where}) && curl -x "$URL" {page}'
         yield f"  {program} report LEASE_ID banned{where}"
         yield f"  {program} describe proxy {name}{store}"
         yield f"  {program} delete proxy {name}{store}"

@@ -51,7 +51,7 @@ def test_apply_follow_and_take_down(shell: Shell, monkeypatch):
     assert "1 of 1 proxies are Ready" in lines
     [curl] = [line for line in lines if line.startswith("  URL=")]
     assert curl.endswith(
-        'lease --api http://127.0.0.1:18090) && curl -x "$URL" http://127.0.0.1:18090/healthz'
+        'lease --api http://127.0.0.1:18090) && curl -x "$URL" http://127.0.0.1:3/healthz'
     )
     assert lines[-4:] == [
         "deleting every Proxy (a second signal stops at once)",
