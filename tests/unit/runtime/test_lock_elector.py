@@ -63,7 +63,7 @@ class Candidate:
 @asynccontextmanager
 async def running(candidate: Candidate) -> AsyncIterator[asyncio.Task[str]]:
     """A candidate at work; leaving kills it without a word."""
-    async with asyncio.TaskGroup() as group:
+    async with asyncio.timeout(600), asyncio.TaskGroup() as group:
         task = group.create_task(candidate.run())
         yield task
         task.cancel()
@@ -123,6 +123,14 @@ async def test_a_crashed_leader_is_succeeded_within_the_lease_and_a_retry(nudge:
             assert not leader.term.is_open
     assert server.record is not None
     assert (server.record.holder, server.record.transitions) == ("b", 1)
+
+
+async def test_a_record_that_nobody_renews_is_taken_as_soon_as_it_expires():
+    server = Server()
+    server.create(LockRecord("gone", timedelta(seconds=15)))
+    candidate = Candidate(server, "a")
+    async with running(candidate):
+        assert await until(lambda: candidate.term.is_open, 60) == pytest.approx(15, abs=0.1)
 
 
 async def test_a_clean_stop_lets_the_next_one_in_at_once(caplog: pytest.LogCaptureFixture):
@@ -251,6 +259,9 @@ async def test_slow_answers_do_not_lengthen_the_term():
     async with running(leader):
         await until(lambda: leader.term.is_open, 5)
         assert leader.term.remaining() == pytest.approx(10 - 1.9, abs=0.1)
+        before = len(leader.line.calls)
+        await asyncio.sleep(20)
+        assert len(leader.line.calls) - before == pytest.approx(10, abs=1)
 
 
 async def test_leadership_taken_by_another_one_ends_at_once():
@@ -324,6 +335,15 @@ async def test_an_outage_is_waited_out_and_said_once(caplog: pytest.LogCaptureFi
         assert messages(caplog) == ["the leader lock cannot be claimed: connection refused"]
         candidate.line.fate = Fate.ANSWERED
         await until(lambda: candidate.term.is_open, LONGEST_RETRY + 0.1)
+
+
+async def test_a_look_that_hangs_is_given_up():
+    candidate = Candidate(Server(), "a")
+    candidate.line.fate = Fate.LOST
+    async with running(candidate):
+        await asyncio.sleep(1)
+        candidate.line.fate = Fate.ANSWERED
+        await until(lambda: candidate.term.is_open, 5 + LONGEST_RETRY + 0.1)
 
 
 async def test_of_many_candidates_one_wins():
