@@ -1,6 +1,5 @@
 """`run`: the operator in the foreground, and the session --apply and --down-on-exit ask for."""
 
-import functools
 import shlex
 import sys
 from collections.abc import Iterator
@@ -8,12 +7,11 @@ from pathlib import Path
 from typing import Final
 
 from proxy_operator.app.client import open_home
+from proxy_operator.app.homes import operator_of
 from proxy_operator.app.manifests import Manifest, read_manifests
-from proxy_operator.app.operating import operate
 from proxy_operator.app.serving import Listening, serve
 from proxy_operator.app.session import apply_and_tell, follow_until_ready, tear_down
 from proxy_operator.app.settings import Settings
-from proxy_operator.app.standalone import StandaloneHome
 from proxy_operator.cli.console import Console
 from proxy_operator.cli.invocation import Invocation
 
@@ -27,8 +25,7 @@ def run(invocation: Invocation) -> int:
     manifests: list[Manifest] = []
     if settings.session.manifests:
         manifests = read_manifests(settings.session.manifests, namespace=None)
-    operator = functools.partial(operate, home=StandaloneHome(settings))
-    serve(settings, operator, RunSession(settings, manifests, Console()))
+    serve(settings, operator_of(settings), RunSession(settings, manifests, Console()))
     return 0
 
 

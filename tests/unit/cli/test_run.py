@@ -38,7 +38,7 @@ async def play(settings, *, stop, on_started):
 
 
 def test_apply_follow_and_take_down(shell: Shell, monkeypatch):
-    monkeypatch.setattr(run_module, "run_standalone", play)
+    monkeypatch.setattr(run_module, "operator_of", lambda _: play)
     file = shell.write("m.yaml", a_proxy_text())
     ended = shell("run", "--standalone", "--apply", file, "--down-on-exit")
     assert ended.code == 0
@@ -63,7 +63,7 @@ def test_apply_follow_and_take_down(shell: Shell, monkeypatch):
 
 
 def test_without_down_on_exit_the_proxies_stay(shell: Shell, monkeypatch):
-    monkeypatch.setattr(run_module, "run_standalone", play)
+    monkeypatch.setattr(run_module, "operator_of", lambda _: play)
     file = shell.write("m.yaml", a_proxy_text())
     ended = shell("run", "--standalone", "--apply", file)
     assert ended.code == 0
@@ -75,7 +75,7 @@ def test_a_manifest_that_cannot_be_read_starts_nothing(shell: Shell, monkeypatch
     async def fail(*_, **__):
         raise AssertionError("started")
 
-    monkeypatch.setattr(run_module, "run_standalone", fail)
+    monkeypatch.setattr(run_module, "operator_of", lambda _: fail)
     ended = shell("run", "--standalone", "--apply", shell.write("m.yaml", "a: b: c"))
     assert ended.code == 1
     assert "line 1, column 5" in ended.err
@@ -86,6 +86,6 @@ def test_what_stops_the_operator_is_one_sentence(shell: Shell, monkeypatch):
     async def fail(*_, **__):
         raise OSError(98, "Address already in use")
 
-    monkeypatch.setattr(run_module, "run_standalone", fail)
+    monkeypatch.setattr(run_module, "operator_of", lambda _: fail)
     ended = shell("run", "--standalone")
     assert ended == (1, "", "error: the address to listen on is taken: address already in use\n")
