@@ -1,8 +1,9 @@
 """What of an object our field manager applied, and where that differs from what we want now.
 
 Reads `metadata.managedFields` (FieldsV1 of the structured-merge-diff library): a key is `f:NAME`
-for a field, `k:{JSON}` for a list item with these key fields, `v:JSON` for a value in a set, `.`
-for the item itself. A rule a visitor must keep: no value leaves here, only paths.
+for a field, `k:{JSON}` for a list item with these key fields, `.` for the item itself. Sets of
+plain values (`v:`) are not read: nothing we apply has one. A rule a visitor must keep: no value
+leaves here, only paths.
 """
 
 import json
@@ -59,8 +60,6 @@ def _extract(value: Any, fields: dict[str, Any]) -> Any:  # noqa: ANN401 - any J
 
 
 def _names(key: str, item: Any) -> bool:  # noqa: ANN401 - any JSON value
-    if key.startswith("v:"):
-        return bool(json.loads(key[2:]) == item)
     if key.startswith("k:") and isinstance(item, dict):
         keys: dict[str, Any] = json.loads(key[2:])
         return all(item.get(name) == value for name, value in keys.items())

@@ -23,8 +23,11 @@ from proxy_operator.provisioning.contract import CreateRequest
 from proxy_operator.provisioning.errors import PermanentProviderError
 
 DEFAULT_PORT: Final = 3128
-GRACE: Final = timedelta(seconds=20)
-"""From SIGTERM to SIGKILL; squid's shutdown_lifetime is half of it."""
+GRACE: Final = timedelta(seconds=15)
+"""From SIGTERM to SIGKILL."""
+DRAIN: Final = timedelta(seconds=5)
+"""What is left to open connections. Squid always waits so long, even without any, and a Pod that
+is replaced is down for as long."""
 _PROXY_USER: Final = 13
 """User and group `proxy` of Debian and Ubuntu."""
 _CONF_DIR: Final = "/etc/proxy-operator"
@@ -75,7 +78,7 @@ def config_map(request: CreateRequest, settings: PodSettings) -> Document:
             port=_port(request),
             users_file=f"{_USERS_DIR}/{_USERS_KEY}" if request.credentials else None,
             allowed_targets=settings.allowed_targets,
-            shutdown_lifetime=GRACE / 2,
+            shutdown_lifetime=DRAIN,
         )
     )
     return {
@@ -233,7 +236,7 @@ def _container(
             "readOnlyRootFilesystem": True,
             "capabilities": {"drop": ["ALL"]},
         },
-        "startupProbe": _probe(period=1, failures=60),
+        "startupProbe": {**_probe(period=1, failures=60), "initialDelaySeconds": 1},
         "readinessProbe": _probe(period=10, failures=3),
         "livenessProbe": _probe(period=20, failures=3),
         "volumeMounts": mounts,
