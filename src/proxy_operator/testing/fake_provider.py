@@ -133,6 +133,8 @@ class FakeProvider:
         self.is_list_complete = True
         """False: lists miss the instances of `hidden_zones` and say that they are incomplete."""
         self.hidden_zones: set[str] = set()
+        self.obstacle = ""
+        """What instances that have yet to run say of themselves."""
         self.latency = _ZERO
         """How long each call takes before it does anything."""
 
@@ -370,4 +372,5 @@ class FakeProvider:
             zone=one.zone,
             labels=dict(one.labels),
             created_at=one.created_at,
+            message=self.obstacle if state is InstanceState.PROVISIONING else "",
         )

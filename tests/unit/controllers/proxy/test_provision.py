@@ -53,6 +53,19 @@ async def test_a_new_proxy_comes_to_have_one_running_instance():
     assert world.events.reasons() == ["InstanceRequested", "InstanceStarted"]
 
 
+async def test_what_keeps_an_instance_from_starting_is_shown_and_then_forgotten():
+    world = await a_world(a_proxy())
+    world.provider.provision_delay = HOUR
+    world.provider.obstacle = "image squid:9 cannot be pulled"
+    await world.run(MINUTE)
+    row = await world.provisioned()
+    assert (row.status, row.reason) == (ConditionStatus.FALSE, "Provisioning")
+    assert row.message == "the instance is starting: image squid:9 cannot be pulled"
+    await world.run(HOUR)
+    row = await world.provisioned()
+    assert (row.reason, row.message) == ("Created", "")
+
+
 async def test_the_intent_is_stored_before_the_provider_is_asked():
     world = await a_world(a_proxy())
     world.provider.fail("create", TransientProviderError("no answer"))

@@ -152,7 +152,8 @@ class KubernetesProvider:
             return
         try:
             users = await asyncio.to_thread(users_file, request.credentials, new_salt())
-            with making(f"create Secret {name}"):
+            # Its name is new for every create; the same fault must read the same.
+            with making(f"create the Secret of Pod {request.name}"):
                 try:
                     await self._client.create(
                         Resource.SECRETS, manifests.users_secret(pod, name, users)

@@ -163,6 +163,21 @@ async def test_a_pod_that_cannot_have_its_secret_is_taken_back(
     assert all("deletionTimestamp" in pod["metadata"] for pod in cluster.pods())
 
 
+async def test_a_secret_without_room_reads_the_same_at_every_try() -> None:
+    cluster = a_cluster()
+    cluster.failures["create", Resource.SECRETS] = QUOTA
+    provider, request = a_provider(cluster), a_request(request_id="first")
+    messages = set()
+    for number in range(2):
+        proxy = a_proxy(provider="kubernetes", meta={"uid": request.uid})
+        again = a_create_request(proxy, credentials=CREDENTIALS, request_id=f"r{number}")
+        with pytest.raises(QuotaExceededError) as caught:
+            await provider.create(again)
+        messages.add(str(caught.value))
+        await asyncio.sleep(3)
+    assert len(messages) == 1
+
+
 async def test_a_successor_does_not_use_the_secret_of_the_pod_before_it() -> None:
     cluster = a_cluster()
     provider, first = a_provider(cluster), a_request(request_id="first")
