@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator
+from email.utils import formatdate
 from pathlib import Path
 
 import pytest
@@ -323,10 +324,16 @@ def test_an_allowed_ipv6_target() -> None:
 
 
 def test_nothing_is_cached(open_squid: Squid, target: Target) -> None:
-    target.answer = OK.replace(b"\r\n\r\n", b"\r\nCache-Control: public, max-age=3600\r\n\r\n")
+    cacheable = (
+        f"\r\nDate: {formatdate(usegmt=True)}\r\nCache-Control: public, max-age=3600\r\n\r\n"
+    )
     before = len(target.seen)
-    for _ in range(3):
-        get(open_squid.port, target)
+    target.answer = OK.replace(b"\r\n\r\n", cacheable.encode())
+    try:
+        for _ in range(3):
+            assert status(get(open_squid.port, target)) == 200
+    finally:
+        target.answer = OK
     assert len(target.seen) - before == 3
 
 

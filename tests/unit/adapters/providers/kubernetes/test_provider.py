@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from proxy_operator.adapters.providers.kubernetes.manifests import PodSettings
-from proxy_operator.adapters.providers.kubernetes.ports import Resource
+from proxy_operator.adapters.providers.kubernetes.ports import Document, Resource
 from proxy_operator.adapters.providers.kubernetes.provider import KubernetesProvider
 from proxy_operator.domain.instance import InstanceState
 from proxy_operator.domain.secret import Credentials
@@ -215,13 +215,24 @@ async def test_a_terminating_pod_is_asked_once() -> None:
     assert [one[:2] for one in cluster.writes].count(("delete", Resource.PODS)) == 1
 
 
+class SwiftCluster(FakeCluster):
+    """The Pod that was read is gone, and another one has its name, before anything else comes."""
+
+    async def get(self, resource: Resource, namespace: str, name: str) -> Document:
+        found = await super().get(resource, namespace, name)
+        if resource is Resource.PODS:
+            self.objects[resource, namespace, name]["metadata"]["uid"] += "-successor"
+        return found
+
+
 async def test_a_delete_never_hits_a_successor() -> None:
-    cluster = a_cluster()
+    cluster = SwiftCluster(a_clock())
     provider = a_provider(cluster)
     provider_id = await provider.create(a_request())
-    cluster.failures["delete", Resource.PODS] = ConflictError("the UID does not match")
     with pytest.raises(TransientProviderError):
         await provider.delete(provider_id)
+    (pod,) = cluster.pods()
+    assert "deletionTimestamp" not in pod["metadata"]
 
 
 async def test_an_outdated_pod_is_returned_and_not_touched() -> None:
