@@ -9,7 +9,7 @@ leaves here, only paths.
 import json
 from typing import Any, Final
 
-from proxy_operator.adapters.providers.kubernetes.ports import Document
+from proxy_operator.adapters.kube.resources import Document
 
 _NOTHING: Final = object()
 # Part of every document's address, and owned by nobody.

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from proxy_operator.adapters.providers.kubernetes.ports import Document
+from proxy_operator.adapters.kube.resources import Document
 from proxy_operator.adapters.providers.squid.config import SquidSettings, squid_conf
 from proxy_operator.adapters.providers.squid.targets import AllowedTarget
 from proxy_operator.adapters.providers.squid.users import check_credentials

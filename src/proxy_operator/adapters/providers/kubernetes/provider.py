@@ -12,11 +12,19 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from proxy_operator.adapters.kube.resources import (
+    CONFIG_MAP,
+    POD,
+    SECRET,
+    DeleteOptions,
+    Document,
+    Resource,
+)
 from proxy_operator.adapters.providers.kubernetes import manifests, states
 from proxy_operator.adapters.providers.kubernetes.applied import differences
 from proxy_operator.adapters.providers.kubernetes.errors import asking, making
 from proxy_operator.adapters.providers.kubernetes.manifests import PodSettings
-from proxy_operator.adapters.providers.kubernetes.ports import Document, Resource, ResourceClient
+from proxy_operator.adapters.providers.kubernetes.ports import ResourceClient
 from proxy_operator.adapters.providers.squid.sha512_crypt import new_salt
 from proxy_operator.adapters.providers.squid.users import users_file
 from proxy_operator.domain.instance import Instance, InstanceState
@@ -31,6 +39,7 @@ from proxy_operator.provisioning.errors import (
 )
 from proxy_operator.runtime.clock import Clock
 from proxy_operator.runtime.errors import AlreadyExistsError, NotFoundError
+from proxy_operator.runtime.objects import ObjectKey
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -78,7 +87,7 @@ class KubernetesProvider:
 
     async def create(self, request: CreateRequest) -> str:
         manifests.check(request)
-        await self._apply(Resource.CONFIG_MAPS, manifests.config_map(request, self._settings))
+        await self._apply(CONFIG_MAP, manifests.config_map(request, self._settings))
         pod, is_new = await self._create_pod(request)
         if (
             is_new
@@ -112,13 +121,13 @@ class KubernetesProvider:
         if config is not None:
             with asking(f"delete ConfigMap {config}"):
                 await _or_none(
-                    self._client.delete(Resource.CONFIG_MAPS, pod["metadata"]["namespace"], config)
+                    self._client.delete(CONFIG_MAP, ObjectKey(pod["metadata"]["namespace"], config))
                 )
 
     async def list_by_tag(self) -> InstanceList:
         with asking("list Pods"):
             pods = await self._client.list(
-                Resource.PODS, namespace=self._namespace, labels={CLUSTER_LABEL: self._cluster_id}
+                POD, namespace=self._namespace, labels={CLUSTER_LABEL: self._cluster_id}
             )
         return InstanceList(tuple(states.instance_of(pod) for pod in pods), complete=True)
 
@@ -127,10 +136,10 @@ class KubernetesProvider:
         document = manifests.pod(request, self._settings)
         with making(f"create Pod {request.name}"):
             try:
-                return await self._client.create(Resource.PODS, document), True
+                return await self._client.create(POD, document, FIELD_MANAGER), True
             except AlreadyExistsError:
                 found = await _or_none(
-                    self._client.get(Resource.PODS, request.namespace, request.name)
+                    self._client.get(POD, ObjectKey(request.namespace, request.name))
                 )
         if found is None:
             raise TransientProviderError(f"Pod {request.name} was just about to go")
@@ -156,7 +165,7 @@ class KubernetesProvider:
             with making(f"create the Secret of Pod {request.name}"):
                 try:
                     await self._client.create(
-                        Resource.SECRETS, manifests.users_secret(pod, name, users)
+                        SECRET, manifests.users_secret(pod, name, users), FIELD_MANAGER
                     )
                 except AlreadyExistsError:
                     return  # it is from this very Pod's create: no other uses its name
@@ -173,27 +182,27 @@ class KubernetesProvider:
         meta = document["metadata"]
         namespace, name = meta["namespace"], meta["name"]
         with asking(f"read {document['kind']} {name}"):
-            stored = await _or_none(self._client.get(resource, namespace, name))
+            stored = await _or_none(self._client.get(resource, ObjectKey(namespace, name)))
         changes = None if stored is None else differences(document, stored, FIELD_MANAGER)
         if changes == []:
             return
         logger.debug(
             "applying",
             extra={
-                "resource": resource.value,
+                "resource": resource.plural,
                 "object": f"{namespace}/{name}",
                 "changes": changes or "new",
             },
         )
         with making(f"apply {document['kind']} {name}"):
-            await self._client.apply(resource, document, manager=FIELD_MANAGER)
+            await self._client.apply(resource, document, FIELD_MANAGER)
 
     async def _find(self, provider_id: str) -> Document | None:
         place = manifests.parse_provider_id(provider_id)
         if place is None:
             return None
         with asking(f"read Pod {provider_id}"):
-            return await _or_none(self._client.get(Resource.PODS, *place))
+            return await _or_none(self._client.get(POD, ObjectKey(*place)))
 
     async def _is_unfinished(self, pod: Document, instance: Instance) -> bool:
         """Tell whether the Pod waits for a file that no create will bring any more."""
@@ -203,14 +212,14 @@ class KubernetesProvider:
             return False
         namespace = pod["metadata"]["namespace"]
         needed = (
-            (Resource.SECRETS, manifests.secret_of(pod)),
-            (Resource.CONFIG_MAPS, manifests.config_map_of(pod)),
+            (SECRET, manifests.secret_of(pod)),
+            (CONFIG_MAP, manifests.config_map_of(pod)),
         )
         for resource, name in needed:
             if name is None:
                 continue
-            with asking(f"read {resource.value} {name}"):
-                if await _or_none(self._client.get(resource, namespace, name)) is None:
+            with asking(f"read {resource.kind} {name}"):
+                if await _or_none(self._client.get(resource, ObjectKey(namespace, name))) is None:
                     return True
         return False
 
@@ -218,7 +227,9 @@ class KubernetesProvider:
         meta = pod["metadata"]
         with asking(f"delete Pod {meta['name']}"):
             await _or_none(
-                self._client.delete(Resource.PODS, meta["namespace"], meta["name"], uid=meta["uid"])
+                self._client.delete(
+                    POD, ObjectKey(meta["namespace"], meta["name"]), DeleteOptions(uid=meta["uid"])
+                )
             )
 
 

@@ -6,8 +6,8 @@ Whatever is not known to be at an end counts as existing.
 from datetime import datetime
 from typing import Any, Final
 
+from proxy_operator.adapters.kube.resources import Document
 from proxy_operator.adapters.providers.kubernetes import manifests
-from proxy_operator.adapters.providers.kubernetes.ports import Document
 from proxy_operator.domain.instance import Instance, InstanceState
 from proxy_operator.domain.names import CLUSTER_LABEL, SPEC_HASH_LABEL, UID_LABEL
 

@@ -7,9 +7,17 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from proxy_operator.adapters.providers.kubernetes.ports import Document, Resource
+from proxy_operator.adapters.kube.resources import (
+    CONFIG_MAP,
+    POD,
+    SECRET,
+    DeleteOptions,
+    Document,
+    Resource,
+)
 from proxy_operator.runtime.clock import Clock
 from proxy_operator.runtime.errors import AlreadyExistsError, ConflictError, NotFoundError
+from proxy_operator.runtime.objects import ObjectKey
 
 Key = tuple[Resource, str, str]
 
@@ -29,65 +37,70 @@ class FakeCluster:
         self.has_started = True
         self.terminating_for = timedelta(seconds=2)
 
-    async def get(self, resource: Resource, namespace: str, name: str) -> Document:
+    async def get(self, resource: Resource, key: ObjectKey) -> Document:
         self._fail("get", resource)
         self._settle()
-        return copy.deepcopy(self._stored((resource, namespace, name)))
+        return copy.deepcopy(self._stored((resource, *key)))
 
     async def list(
-        self, resource: Resource, *, namespace: str | None, labels: Mapping[str, str]
+        self,
+        resource: Resource,
+        *,
+        namespace: str | None = None,
+        labels: Mapping[str, str] | None = None,
     ) -> list[Document]:
         self._fail("list", resource)
         self._settle()
         return [
             copy.deepcopy(one)
             for (kind, place, _), one in self.objects.items()
-            if kind is resource
+            if kind == resource
             and namespace in (None, place)
-            and labels.items() <= one["metadata"].get("labels", {}).items()
+            and (labels or {}).items() <= one["metadata"].get("labels", {}).items()
         ]
 
-    async def create(self, resource: Resource, document: Document) -> Document:
+    async def create(self, resource: Resource, document: Document, field_manager: str) -> Document:
         self._fail("create", resource)
         self._settle()
         key = self._key(resource, document)
         if key in self.objects:
-            raise AlreadyExistsError(f'{resource} "{key[2]}" already exists')
+            raise AlreadyExistsError(f'{resource.plural} "{key[2]}" already exists')
         self._store("create", key, document)
         return copy.deepcopy(self.objects[key])
 
-    async def apply(self, resource: Resource, document: Document, *, manager: str) -> Document:
+    async def apply(self, resource: Resource, document: Document, field_manager: str) -> Document:
         self._fail("apply", resource)
         self._settle()
         key = self._key(resource, document)
         self._store("apply", key, document)
         self.objects[key]["metadata"]["managedFields"] = [
-            {"manager": manager, "operation": "Apply", "fieldsV1": _fields(document)}
+            {"manager": field_manager, "operation": "Apply", "fieldsV1": _fields(document)}
         ]
         return copy.deepcopy(self.objects[key])
 
     async def delete(
-        self, resource: Resource, namespace: str, name: str, *, uid: str | None = None
+        self, resource: Resource, key: ObjectKey, options: DeleteOptions | None = None
     ) -> None:
         self._fail("delete", resource)
         self._settle()
-        stored = self._stored((resource, namespace, name))
+        stored = self._stored((resource, *key))
+        uid = (options or DeleteOptions()).uid
         if uid is not None and stored["metadata"]["uid"] != uid:
             raise ConflictError(f"the UID in the precondition ({uid}) does not match")
-        self.writes.append(("delete", resource, name))
-        if resource is Resource.PODS:
+        self.writes.append(("delete", resource, key.name))
+        if resource == POD:
             stored["metadata"].setdefault("deletionTimestamp", self._now())
         else:
-            del self.objects[(resource, namespace, name)]
+            del self.objects[(resource, *key)]
         self._settle()
 
     def named(self, resource: Resource) -> set[str]:
         self._settle()
-        return {name for kind, _, name in self.objects if kind is resource}
+        return {name for kind, _, name in self.objects if kind == resource}
 
     def pods(self) -> tuple[Document, ...]:
         self._settle()
-        return tuple(one for key, one in self.objects.items() if key[0] is Resource.PODS)
+        return tuple(one for key, one in self.objects.items() if key[0] == POD)
 
     def _fail(self, verb: str, resource: Resource) -> None:
         if (verb, resource) in self.failures:
@@ -95,7 +108,7 @@ class FakeCluster:
 
     def _stored(self, key: Key) -> Document:
         if key not in self.objects:
-            raise NotFoundError(f'{key[0]} "{key[2]}" not found')
+            raise NotFoundError(f'{key[0].plural} "{key[2]}" not found')
         return self.objects[key]
 
     def _key(self, resource: Resource, document: Document) -> Key:
@@ -119,12 +132,12 @@ class FakeCluster:
     def _settle(self) -> None:
         """Let kubelet and garbage collector do what is due."""
         for key, pod in list(self.objects.items()):
-            if key[0] is Resource.PODS:
+            if key[0] == POD:
                 self._run(key, pod)
         uids = {one["metadata"]["uid"] for one in self.objects.values()}
         for key, one in list(self.objects.items()):
             owners = one["metadata"].get("ownerReferences", [])
-            if key[0] is Resource.SECRETS and not any(owner["uid"] in uids for owner in owners):
+            if key[0] == SECRET and not any(owner["uid"] in uids for owner in owners):
                 del self.objects[key]
 
     def _run(self, key: Key, pod: Document) -> None:
@@ -149,9 +162,9 @@ class FakeCluster:
 
     def _has_files(self, namespace: str, pod: Document) -> bool:
         needed = [
-            (Resource.SECRETS, volume["secret"]["secretName"])
+            (SECRET, volume["secret"]["secretName"])
             if "secret" in volume
-            else (Resource.CONFIG_MAPS, volume["configMap"]["name"])
+            else (CONFIG_MAP, volume["configMap"]["name"])
             for volume in pod["spec"]["volumes"]
             if "secret" in volume or "configMap" in volume
         ]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from proxy_operator.adapters.kube.resources import CONFIG_MAP, POD, SECRET, Document, Resource
 from proxy_operator.adapters.providers.kubernetes.manifests import PodSettings
-from proxy_operator.adapters.providers.kubernetes.ports import Document, Resource
 from proxy_operator.adapters.providers.kubernetes.provider import KubernetesProvider
 from proxy_operator.domain.instance import InstanceState
 from proxy_operator.domain.secret import Credentials
@@ -30,6 +30,7 @@ from proxy_operator.runtime.errors import (
     ObjectError,
     UnavailableError,
 )
+from proxy_operator.runtime.objects import ObjectKey
 from tests.builders import a_clock, a_create_request, a_proxy
 from tests.unit.adapters.providers.kubernetes.fake_cluster import FakeCluster
 
@@ -67,16 +68,16 @@ async def test_a_pod_is_made_after_its_configuration_and_before_its_secret() -> 
     cluster = a_cluster()
     await a_provider(cluster).create(a_request())
     assert [(verb, resource) for verb, resource, _ in cluster.writes] == [
-        ("apply", Resource.CONFIG_MAPS),
-        ("create", Resource.PODS),
-        ("create", Resource.SECRETS),
+        ("apply", CONFIG_MAP),
+        ("create", POD),
+        ("create", SECRET),
     ]
 
 
 async def test_the_secret_holds_a_hash_and_belongs_to_the_pod() -> None:
     cluster = a_cluster()
     await a_provider(cluster).create(a_request())
-    (secret,) = [one for (kind, _, _), one in cluster.objects.items() if kind is Resource.SECRETS]
+    (secret,) = [one for (kind, _, _), one in cluster.objects.items() if kind == SECRET]
     users = base64.b64decode(secret["data"]["users"]).decode()
     assert users.startswith("crawler:$6$")
     assert CREDENTIALS.password not in users
@@ -96,7 +97,7 @@ async def test_a_repeated_create_writes_nothing() -> None:
 async def test_a_create_that_died_before_the_secret_is_completed_by_the_next() -> None:
     cluster = a_cluster()
     provider, request = a_provider(cluster), a_request(request_id="first")
-    cluster.failures["create", Resource.SECRETS] = UnavailableError("gone away")
+    cluster.failures["create", SECRET] = UnavailableError("gone away")
     with pytest.raises(TransientProviderError):
         await provider.create(request)
     assert len(cluster.pods()) == 1
@@ -113,7 +114,7 @@ async def test_a_create_that_died_before_the_secret_is_completed_by_the_next() -
 async def test_a_pod_whose_secret_never_came_counts_as_stopped() -> None:
     cluster = a_cluster()
     provider, request = a_provider(cluster), a_request()
-    cluster.failures["create", Resource.SECRETS] = UnavailableError("gone away")
+    cluster.failures["create", SECRET] = UnavailableError("gone away")
     with pytest.raises(TransientProviderError):
         await provider.create(request)
     provider_id = provider.provider_id(namespace="default", name=request.name, zone="")
@@ -139,7 +140,7 @@ async def test_a_config_map_removed_by_hand_before_the_start_is_noticed() -> Non
     cluster.has_started = False
     provider = a_provider(cluster)
     provider_id = await provider.create(a_request())
-    for key in [key for key in cluster.objects if key[0] is Resource.CONFIG_MAPS]:
+    for key in [key for key in cluster.objects if key[0] == CONFIG_MAP]:
         del cluster.objects[key]
     await asyncio.sleep(31)
     assert (await provider.get(provider_id)).state is InstanceState.STOPPED
@@ -157,7 +158,7 @@ async def test_a_pod_that_cannot_have_its_secret_is_taken_back(
     refusal: ObjectError, kind: type[ProviderError]
 ) -> None:
     cluster = a_cluster()
-    cluster.failures["create", Resource.SECRETS] = refusal
+    cluster.failures["create", SECRET] = refusal
     with pytest.raises(kind):
         await a_provider(cluster).create(a_request())
     assert all("deletionTimestamp" in pod["metadata"] for pod in cluster.pods())
@@ -165,7 +166,7 @@ async def test_a_pod_that_cannot_have_its_secret_is_taken_back(
 
 async def test_a_secret_without_room_reads_the_same_at_every_try() -> None:
     cluster = a_cluster()
-    cluster.failures["create", Resource.SECRETS] = QUOTA
+    cluster.failures["create", SECRET] = QUOTA
     provider, request = a_provider(cluster), a_request(request_id="first")
     messages = set()
     for number in range(2):
@@ -182,7 +183,7 @@ async def test_a_successor_does_not_use_the_secret_of_the_pod_before_it() -> Non
     cluster = a_cluster()
     provider, first = a_provider(cluster), a_request(request_id="first")
     provider_id = await provider.create(first)
-    (old,) = cluster.named(Resource.SECRETS)
+    (old,) = cluster.named(SECRET)
     await provider.delete(provider_id)
     await asyncio.sleep(3)
     second = a_create_request(
@@ -191,7 +192,7 @@ async def test_a_successor_does_not_use_the_secret_of_the_pod_before_it() -> Non
         request_id="second",
     )
     await provider.create(second)
-    assert cluster.named(Resource.SECRETS).isdisjoint({old})
+    assert cluster.named(SECRET).isdisjoint({old})
     assert (await provider.get(provider_id)).state is InstanceState.RUNNING
 
 
@@ -212,16 +213,16 @@ async def test_a_terminating_pod_is_asked_once() -> None:
     provider_id = await provider.create(a_request())
     for _ in range(3):
         await provider.delete(provider_id)
-    assert [one[:2] for one in cluster.writes].count(("delete", Resource.PODS)) == 1
+    assert [one[:2] for one in cluster.writes].count(("delete", POD)) == 1
 
 
 class SwiftCluster(FakeCluster):
     """The Pod that was read is gone, and another one has its name, before anything else comes."""
 
-    async def get(self, resource: Resource, namespace: str, name: str) -> Document:
-        found = await super().get(resource, namespace, name)
-        if resource is Resource.PODS:
-            self.objects[resource, namespace, name]["metadata"]["uid"] += "-successor"
+    async def get(self, resource: Resource, key: ObjectKey) -> Document:
+        found = await super().get(resource, key)
+        if resource == POD:
+            self.objects[(resource, *key)]["metadata"]["uid"] += "-successor"
         return found
 
 
@@ -259,7 +260,7 @@ async def test_an_outdated_pod_is_returned_and_not_touched() -> None:
 )
 async def test_how_a_refused_pod_is_called(error: ObjectError, kind: type[ProviderError]) -> None:
     cluster = a_cluster()
-    cluster.failures["create", Resource.PODS] = error
+    cluster.failures["create", POD] = error
     with pytest.raises(kind) as caught:
         await a_provider(cluster).create(a_request())
     assert type(caught.value) is kind
@@ -268,7 +269,7 @@ async def test_how_a_refused_pod_is_called(error: ObjectError, kind: type[Provid
 
 async def test_an_exhausted_quota_reads_the_same_whatever_is_used() -> None:
     cluster = a_cluster()
-    cluster.failures["create", Resource.PODS] = QUOTA
+    cluster.failures["create", POD] = QUOTA
     with pytest.raises(QuotaExceededError) as caught:
         await a_provider(cluster).create(a_request())
     assert str(caught.value).endswith("requested pods=1, limited to pods=2")
@@ -286,13 +287,13 @@ async def test_reads_and_deletes_never_latch(error: ObjectError, kind: type[Prov
     cluster = a_cluster()
     provider = a_provider(cluster)
     provider_id = await provider.create(a_request())
-    cluster.failures["delete", Resource.PODS] = error
+    cluster.failures["delete", POD] = error
     with pytest.raises(kind):
         await provider.delete(provider_id)
-    cluster.failures["list", Resource.PODS] = error
+    cluster.failures["list", POD] = error
     with pytest.raises(kind):
         await provider.list_by_tag()
-    cluster.failures["get", Resource.PODS] = error
+    cluster.failures["get", POD] = error
     with pytest.raises(kind):
         await provider.get(provider_id)
 
@@ -317,7 +318,7 @@ async def test_an_apply_says_what_changes_and_no_value(caplog: pytest.LogCapture
     cluster = a_cluster()
     provider, request = a_provider(cluster), a_request()
     await provider.create(request)
-    (key,) = [key for key in cluster.objects if key[0] is Resource.CONFIG_MAPS]
+    (key,) = [key for key in cluster.objects if key[0] == CONFIG_MAP]
     cluster.objects[key]["metadata"]["labels"].pop("app.kubernetes.io/name")
     with caplog.at_level(logging.DEBUG, "proxy_operator"):
         await provider.create(request)
