@@ -19,6 +19,7 @@ import yaml
 
 from proxy_operator.app.client import Home as StoreHome
 from proxy_operator.app.client import open_home
+from proxy_operator.app.settings import HomeAddress
 from proxy_operator.domain.proxy import Phase, Proxy
 from proxy_operator.domain.secret import Secret
 from proxy_operator.runtime.errors import NotFoundError
@@ -206,7 +207,9 @@ class Home:
     @property
     def store(self) -> StoreHome:
         if self._opened is None:
-            opening = self._stack.enter_async_context(open_home(self.data_dir, create=True))
+            opening = self._stack.enter_async_context(
+                open_home(HomeAddress(data_dir=self.data_dir), create=True)
+            )
             self._opened = self.run(opening)
         return self._opened
 

@@ -23,9 +23,9 @@ from proxy_operator.adapters.providers.squid.config import (
     squid_conf,
 )
 from proxy_operator.adapters.providers.squid.sha512_crypt import new_salt
-from proxy_operator.adapters.providers.squid.targets import parse_allowed_target
 from proxy_operator.adapters.providers.squid.users import users_file
 from proxy_operator.domain.secret import Credentials
+from proxy_operator.provisioning.targets import parse_allowed_target
 from tests.unit.adapters.providers.local import targets
 from tests.unit.adapters.providers.local.targets import (
     OK,
@@ -133,7 +133,12 @@ def open_squid(target: Target) -> Iterator[Squid]:
             port=80,
             allowed_targets=tuple(
                 parse_allowed_target(text)
-                for text in ("localhost:80", "10.0.0.0/8", "[fd00::/8]:443", "svc.ns.cluster.local")
+                for text in (
+                    "localhost:80",
+                    "10.0.0.0/8",
+                    "[fd00::1]:443",
+                    "svc.ns.cluster.local:80",
+                )
             ),
         ),
     ],

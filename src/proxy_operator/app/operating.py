@@ -69,8 +69,8 @@ async def operate(
     DataDirError, BindError, SettingError, ClusterConfigError: nothing was started.
     """
     set_up_logging(settings.log.level, settings.log.format)
-    tokens, warning = _tokens(settings)
     home.check()
+    tokens, warning = _tokens(settings)
     async with _listeners(settings) as listening, home.open(listening.bound) as base:
         if warning:
             logger.warning(warning)

@@ -44,6 +44,8 @@ class Option:
     default: str | None = None
     default_note: str = ""
     """What stands in when there is no default, for people."""
+    cluster_default: str | None = None
+    """The default in a cluster, where it is another."""
     field: str = ""
     """Dotted place in `Settings`; the name with underscores unless given."""
     short: str = ""
@@ -82,7 +84,10 @@ class Option:
     @property
     def shown_default(self) -> str:
         """Return the default for people; empty when there is none."""
-        return self.default_note or self.default or ""
+        default = self.default_note or self.default or ""
+        if self.cluster_default is None:
+            return default
+        return f"{default}; {self.cluster_default} in a cluster"
 
 
 _HOME = "Where objects live"
@@ -91,6 +96,8 @@ _HEALTH = "Health"
 _DISCOVERY = "Discovery API"
 _GC = "Orphan garbage collection"
 _ENDPOINTS = "Metrics and health endpoints"
+_LEADER = "Leader election in a cluster"
+_PROVIDERS = "Providers"
 _LOGGING = "Logging"
 _SESSION = "One-off runs"
 _SELECT = "What to show or change"
@@ -120,12 +127,30 @@ OPTIONS: Final[tuple[Option, ...]] = (
         help="Directory of objects and of local instances.",
     ),
     Option(
+        name="kubeconfig",
+        kind=PATH,
+        section=_HOME,
+        commands=("run", "down", *OBJECT_COMMANDS),
+        field="cluster.kubeconfig",
+        default_note="KUBECONFIG, then the Pod's service account, then ~/.kube/config",
+        help="File that says how to reach the cluster. Given, objects live in that cluster.",
+    ),
+    Option(
+        name="context",
+        kind=TEXT,
+        section=_HOME,
+        commands=("run", "down", *OBJECT_COMMANDS),
+        field="cluster.context",
+        default_note="the kubeconfig's current one",
+        help="Context of the kubeconfig. Given, objects live in that cluster.",
+    ),
+    Option(
         name="namespace",
         kind=NAMESPACE,
         short="-n",
         section=_HOME,
         commands=(*OBJECT_COMMANDS, "lease"),
-        default_note="default; any, for lease",
+        default_note="the context's, or default; any, for lease",
         help="Namespace of the objects.",
     ),
     Option(
@@ -138,7 +163,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
     Option(
         name="cluster-id",
         kind=CLUSTER_ID,
-        default_note="the data directory's own id",
+        default_note="the data directory's own id; in a cluster the UID of kube-system",
         section=_HOME,
         commands=("run", "down"),
         help="Marks instances as this operator's; unique among all that share a provider.",
@@ -191,18 +216,27 @@ OPTIONS: Final[tuple[Option, ...]] = (
         name="local-bind",
         kind=ADDRESS,
         default="127.0.0.1",
-        section="Local provider",
+        section=_PROVIDERS,
         commands=("run", "down"),
-        field="local.bind",
+        field="providers.local_bind",
         help="Address local proxies listen on; beyond loopback they must have credentials.",
     ),
     Option(
         name="allow-targets",
         kind=TARGET,
-        section="Local provider",
+        section=_PROVIDERS,
         is_repeatable=True,
-        field="local.allow_targets",
+        field="providers.allow_targets",
         help="What managed proxies may reach although it is of this machine or link-local.",
+    ),
+    Option(
+        name="squid-image",
+        kind=TEXT,
+        default="docker.io/ubuntu/squid:6.6-24.04_edge",
+        section=_PROVIDERS,
+        commands=("run", "down"),
+        field="providers.squid_image",
+        help="Image of squid Pods whose Proxy names none.",
     ),
     Option(
         name="probe-workers",
@@ -232,6 +266,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         name="discovery-bind",
         kind=BIND,
         default="127.0.0.1:8090",
+        cluster_default=":8090",
         section=_DISCOVERY,
         field="discovery.bind",
         help="Where the discovery API listens; :8090 is every address.",
@@ -314,6 +349,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         name="metrics-bind",
         kind=BIND,
         default="127.0.0.1:8080",
+        cluster_default=":8080",
         section=_ENDPOINTS,
         field="endpoints.metrics_bind",
         help="Where /metrics is served.",
@@ -322,9 +358,46 @@ OPTIONS: Final[tuple[Option, ...]] = (
         name="health-probe-bind",
         kind=BIND,
         default="127.0.0.1:8081",
+        cluster_default=":8081",
         section=_ENDPOINTS,
         field="endpoints.health_probe_bind",
         help="Where the operator's own /healthz and /readyz are served.",
+    ),
+    Option(
+        name="leader-namespace",
+        kind=NAMESPACE,
+        default_note="the Pod's own; outside a Pod proxy-operator",
+        section=_LEADER,
+        commands=("run", "down"),
+        field="cluster.leader_namespace",
+        help="Where the Lease proxy-operator is: of all that share it, one operator acts.",
+    ),
+    Option(
+        name="leader-lease-duration",
+        kind=DURATION,
+        default="15s",
+        section=_LEADER,
+        commands=("run", "down"),
+        field="cluster.lease_duration",
+        help="How long others wait for a leader that no longer renews; whole seconds.",
+    ),
+    Option(
+        name="leader-renew-deadline",
+        kind=DURATION,
+        default="10s",
+        section=_LEADER,
+        commands=("run", "down"),
+        field="cluster.renew_deadline",
+        help="How long a leader may act after it renewed last.",
+    ),
+    Option(
+        name="leader-retry-period",
+        kind=DURATION,
+        default="2s",
+        section=_LEADER,
+        commands=("run", "down"),
+        field="cluster.retry_period",
+        help="How often a leader renews and the others look.",
     ),
     Option(
         name="log-level",

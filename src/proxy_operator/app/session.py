@@ -13,10 +13,12 @@ from proxy_operator.app.applying import apply_all
 from proxy_operator.app.client import Home
 from proxy_operator.app.leaving import names_of, obstacle
 from proxy_operator.app.manifests import Manifest
+from proxy_operator.controllers.ports import ProviderRegistry
 from proxy_operator.domain.condition import ConditionStatus, ConditionType, find
 from proxy_operator.domain.kinds import kind_of
 from proxy_operator.domain.meta import API_GROUP
 from proxy_operator.domain.proxy import Phase, Proxy
+from proxy_operator.provisioning.errors import ProviderError
 from proxy_operator.runtime.errors import ConflictError, NotFoundError
 from proxy_operator.runtime.objects import ObjectKey, Preconditions, key_of
 
@@ -123,6 +125,24 @@ def _tell_gone(asked: dict[str, Proxy], left: Sequence[Proxy], narrator: Narrato
     for uid in [uid for uid in asked if uid not in still]:
         proxy = asked.pop(uid)
         narrator.line(f'{qualified_kind(proxy)} "{proxy.metadata.name}" deleted')
+
+
+async def delete_leftovers(providers: ProviderRegistry, narrator: Narrator) -> None:
+    """Delete what no Proxy owns, however young. Only where nobody else makes instances."""
+    for name, provider in providers.available():
+        while True:
+            try:
+                left = (await provider.list_by_tag()).items
+                for instance in left:
+                    await provider.delete(instance.provider_id)
+            except ProviderError as err:
+                narrator.live(f"instances of {name} cannot be deleted yet: {err}")
+                left = None
+            if left is not None and not left:
+                break
+            if left:
+                narrator.live(f"waiting for {len(left)} instances without a Proxy to go")
+            await asyncio.sleep(_POLL.total_seconds())
 
 
 async def _find(home: Home, key: ObjectKey) -> Proxy | None:

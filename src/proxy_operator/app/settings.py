@@ -6,7 +6,7 @@ Nothing here touches disk or network.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +14,7 @@ from typing import Any, Final
 from proxy_operator.adapters.web.bind import Bind
 from proxy_operator.app.options import OPTIONS, PREFIX, Option, options_of
 from proxy_operator.provisioning.targets import AllowedTarget
+from proxy_operator.runtime.election import Timing
 
 DEBUG_VARIABLE: Final = f"{PREFIX}DEBUG"
 # A Service called proxy-operator puts these into every Pod of its namespace (Kubernetes,
@@ -31,6 +32,25 @@ class SettingError(ValueError):
 
 
 @dataclass(frozen=True, kw_only=True)
+class HomeAddress:
+    """Where objects live: in a data directory, or in the cluster that is named."""
+
+    data_dir: Path
+    kubeconfig: Path | None = None
+    context: str | None = None
+
+    @property
+    def is_cluster(self) -> bool:
+        """A kubeconfig or a context was given."""
+        return self.kubeconfig is not None or self.context is not None
+
+    def __str__(self) -> str:
+        if not self.is_cluster:
+            return str(self.data_dir)
+        return f"context {self.context}" if self.context else f"{self.kubeconfig}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class ReconcileSettings:
     """How the Proxy reconciler paces itself."""
 
@@ -44,11 +64,24 @@ class ReconcileSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LocalSettings:
-    """The local provider."""
+class ProviderSettings:
+    """What the providers are told."""
 
-    bind: str
+    local_bind: str
     allow_targets: tuple[AllowedTarget, ...]
+    squid_image: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterSettings:
+    """A home in a Kubernetes cluster, and who of several operators acts there."""
+
+    kubeconfig: Path | None
+    context: str | None
+    leader_namespace: str | None
+    lease_duration: timedelta
+    renew_deadline: timedelta
+    retry_period: timedelta
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,9 +150,10 @@ class Settings:
     watch_namespace: str | None
     """None is every namespace."""
     cluster_id: str | None
-    """None: the data directory's own id."""
+    """None: the home's own id."""
     reconcile: ReconcileSettings
-    local: LocalSettings
+    providers: ProviderSettings
+    cluster: ClusterSettings
     health: HealthSettings
     discovery: DiscoverySettings
     gc: GcSettings
@@ -127,10 +161,19 @@ class Settings:
     log: LogSettings
     session: SessionSettings
 
+    @property
+    def home(self) -> HomeAddress:
+        """Where the objects of this operator live."""
+        cluster = self.cluster
+        return HomeAddress(
+            data_dir=self.data_dir, kubeconfig=cluster.kubeconfig, context=cluster.context
+        )
+
 
 _GROUPS: Final = {
     "reconcile": ReconcileSettings,
-    "local": LocalSettings,
+    "providers": ProviderSettings,
+    "cluster": ClusterSettings,
     "health": HealthSettings,
     "discovery": DiscoverySettings,
     "gc": GcSettings,
@@ -158,18 +201,37 @@ def load_settings(given: Given, environ: Mapping[str, str], *, command: str = "r
     `command` other than run offers a part of run's flags; variables and defaults stand in for the
     others. SettingError.
     """
-    values = {option.place: _read(option, given, environ) for option in options_of("run")}
+    is_run = command == "run"
+    values = _read_all(given, environ, is_standalone=None if is_run else True)
     groups: dict[str, dict[str, Any]] = {name: {} for name in _GROUPS}
     top: dict[str, Any] = {}
     for place, value in values.items():
         group, dot, member = place.partition(".")
         (groups[group] if dot else top)[member or group] = value
     made: dict[str, Any] = {name: cls(**groups[name]) for name, cls in _GROUPS.items()}
-    if command != "run":
-        return Settings(**{**top, "standalone": True}, **made)
+    if not is_run:
+        top["standalone"] = made["cluster"].kubeconfig is None and made["cluster"].context is None
     settings = Settings(**top, **made)
-    _check(settings)
+    _check_home(settings)
+    if is_run:
+        _check(settings)
     return settings
+
+
+def _read_all(
+    given: Given, environ: Mapping[str, str], *, is_standalone: bool | None
+) -> dict[str, Any]:
+    """Return the value of every option of run; the home decides about some defaults."""
+    options = options_of("run")
+    if is_standalone is None:
+        (standalone,) = (o for o in options if o.place == "standalone")
+        is_standalone = _read(standalone, given, environ)
+    values = {}
+    for option in options:
+        if option.cluster_default is not None and not is_standalone:
+            option = replace(option, default=option.cluster_default)  # noqa: PLW2901 - the same one
+        values[option.place] = _read(option, given, environ)
+    return values
 
 
 def unknown_variables(environ: Mapping[str, str]) -> list[str]:
@@ -215,64 +277,27 @@ def _named(place: str) -> str:
     return label(next(option for option in options_of("run") if option.place == place))
 
 
-def _check(settings: Settings) -> None:
-    if not settings.standalone:
-        raise SettingError(f"this version runs standalone only: add {_named('standalone')}")
-    discovery = settings.discovery
-    has_token = bool(discovery.token_file or discovery.token)
-    if not (has_token or discovery.bind.is_loopback or discovery.allow_unauthenticated):
+def _check_home(settings: Settings) -> None:
+    if settings.standalone and settings.home.is_cluster:
         raise SettingError(
-            f"{_named('discovery.bind')}: {discovery.bind} can be reached from other machines"
-            f" and there is no token: set {_named('discovery.token')} or"
-            f" {_named('discovery.token_file')}, or add {_named('discovery.allow_unauthenticated')}"
+            f"{_named('standalone')} keeps objects on this machine: drop it, or"
+            f" {_named('cluster.kubeconfig')} and {_named('cluster.context')}"
         )
+    try:
+        leader_timing(settings)
+    except ValueError as err:
+        raise SettingError(f"{_named('cluster.lease_duration')}: {err}") from err
+
+
+def leader_timing(settings: Settings) -> Timing:
+    """Return how long leadership lasts. ValueError when the spans do not fit together."""
+    cluster = settings.cluster
+    return Timing(cluster.lease_duration, cluster.renew_deadline, cluster.retry_period)
+
+
+def _check(settings: Settings) -> None:
     namespaced_gc = settings.gc.allow_namespaced and settings.watch_namespace is None
     if namespaced_gc:
         raise SettingError(
             f"{_named('gc.allow_namespaced')} says nothing without {_named('watch_namespace')}"
         )
-
-
-def options_table() -> str:
-    """Return the documentation of every option: Markdown, one table for each section."""
-    sections: dict[str, list[Option]] = {}
-    for option in OPTIONS:
-        sections.setdefault(option.section, []).append(option)
-    parts = [_INTRODUCTION]
-    for title, rows in sections.items():
-        parts.append(f"## {title}\n")
-        parts.append("| Option | Variable | Value | Default | Meaning | Commands |")
-        parts.append("|---|---|---|---|---|---|")
-        parts.extend(_table_row(option) for option in rows)
-        parts.append("")
-    return "\n".join(parts)
-
-
-def _table_row(option: Option) -> str:
-    flags = f"`{option.flag}`" if option.flag else "none"
-    if option.short:
-        flags += f", `{option.short}`"
-    default = f"`{option.default}`" if option.default is not None else option.default_note or "none"
-    cells = (
-        flags,
-        f"`{option.variable}`" if option.variable else "none",
-        "`true` or `false`" if option.is_switch else f"`{option.kind.metavar}`",
-        default,
-        option.help + (" May be repeated." if option.is_repeatable else ""),
-        ", ".join(f"`{command}`" for command in option.commands),
-    )
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-
-_INTRODUCTION: Final = """# Options
-
-Every option of every command. A flag wins over its environment variable, and the variable over
-the default; an empty variable counts as absent. An option that may be repeated takes several
-values from its variable, separated by commas. A switch is turned off by `--no-` and its name.
-Durations are numbers with units: `250ms`, `90s`, `5m`, `1h30m`. Addresses to listen on are
-`host:port`, `[::1]:port`, or `:port` for every address of the machine; port 0 lets the system
-choose.
-
-What a command acts on when it deletes has no variable: it is said on the command line.
-`PROXY_OPERATOR_DEBUG=1` lets an unexpected error show its traceback.
-"""

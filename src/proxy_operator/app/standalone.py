@@ -26,10 +26,9 @@ from proxy_operator.adapters.telemetry.logging import set_up_logging
 from proxy_operator.app.client import open_home
 from proxy_operator.app.operating import as_setting_error
 from proxy_operator.app.serving import Listening
-from proxy_operator.app.session import Narrator, tear_down
+from proxy_operator.app.session import Narrator, delete_leftovers, tear_down
 from proxy_operator.app.settings import Settings
 from proxy_operator.app.wiring import (
-    Fleet,
     Foundations,
     build_fleet,
     leader_recorder,
@@ -38,13 +37,11 @@ from proxy_operator.app.wiring import (
 from proxy_operator.controllers.events import EventQueue
 from proxy_operator.domain.proxy import ProviderName
 from proxy_operator.provisioning.contract import Provider
-from proxy_operator.provisioning.errors import ProviderError
 from proxy_operator.runtime.clock import SystemClock
 from proxy_operator.runtime.manager import Manager
 
 _INSTANCES: Final = "instances"
 _LOCK: Final = "proxy-operator"
-_POLL_SECONDS: Final = 0.25
 
 
 class StandaloneHome:
@@ -85,7 +82,7 @@ class StandaloneHome:
             def local() -> Provider:
                 return LocalProvider(
                     instances,
-                    bind=settings.local.bind,
+                    bind=settings.providers.local_bind,
                     cluster_id=cluster_id,
                     clock=clock,
                 )
@@ -110,7 +107,7 @@ class StandaloneHome:
         reach = Reach(
             api_ports=(listening.discovery.port, listening.metrics.port),
             health_port=listening.health_probe.port,
-            allowed=self._settings.local.allow_targets,
+            allowed=self._settings.providers.allow_targets,
         )
         try:
             await asyncio.to_thread(write_reach, instances, reach)
@@ -128,33 +125,15 @@ async def down(settings: Settings, narrator: Narrator) -> None:
     directory = DataDir(settings.data_dir)
     directory.prepare(create=False)
     if is_operator_running(directory):
-        async with open_home(settings.data_dir) as home:
+        async with open_home(settings.home) as home:
             await tear_down(home, narrator)
         return
     async with StandaloneHome(settings).open(None) as base:
         fleet = build_fleet(base, settings, None)
         async with asyncio.TaskGroup() as group:
             working = group.create_task(base.manager.run())
-            async with open_home(settings.data_dir) as home:
+            async with open_home(settings.home) as home:
                 await tear_down(home, narrator)
             base.manager.request_stop()
             await working
-        await _delete_leftovers(fleet, narrator)
-
-
-async def _delete_leftovers(fleet: Fleet, narrator: Narrator) -> None:
-    """Delete what no Proxy owns, however young: nobody else works on this directory."""
-    for name, provider in fleet.providers.available():
-        while True:
-            try:
-                left = (await provider.list_by_tag()).items
-                for instance in left:
-                    await provider.delete(instance.provider_id)
-            except ProviderError as err:
-                narrator.live(f"instances of {name} cannot be deleted yet: {err}")
-                left = None
-            if left is not None and not left:
-                break
-            if left:
-                narrator.live(f"waiting for {len(left)} instances without a Proxy to go")
-            await asyncio.sleep(_POLL_SECONDS)
+        await delete_leftovers(fleet.providers, narrator)

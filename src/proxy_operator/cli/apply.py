@@ -9,17 +9,16 @@ from pathlib import Path
 from proxy_operator.app.applying import apply_all
 from proxy_operator.app.client import open_home
 from proxy_operator.app.manifests import read_manifests
+from proxy_operator.cli.home_options import HomeOptions
 from proxy_operator.cli.invocation import Invocation, UsageError
 from proxy_operator.cli.output import print_line, say
 from proxy_operator.cli.resources import resource_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(HomeOptions):
     """Options of apply."""
 
-    data_dir: Path
-    namespace: str | None
     filename: tuple[Path, ...]
 
 
@@ -35,9 +34,9 @@ def run(invocation: Invocation) -> int:
 
 
 async def _apply(options: Options) -> None:
-    manifests = read_manifests(options.filename, namespace=options.namespace)
+    manifests = read_manifests(options.filename, namespace=options.manifest_namespace)
     async with (
-        open_home(options.data_dir, create=True) as home,
+        open_home(options.home, create=True) as home,
         aclosing(apply_all(home, manifests)) as answers,
     ):
         async for applied in answers:

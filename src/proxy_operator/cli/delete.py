@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from proxy_operator.app.client import Home, open_home
 from proxy_operator.app.leaving import has_instance, names_of, obstacle
 from proxy_operator.app.manifests import read_manifests
+from proxy_operator.cli.home_options import HomeOptions
 from proxy_operator.cli.invocation import CommandError, Invocation, UsageError
 from proxy_operator.cli.output import print_line, say
 from proxy_operator.cli.resources import Resource, parse_targets, resource_named
@@ -26,11 +27,9 @@ _POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(HomeOptions):
     """Options of delete."""
 
-    data_dir: Path
-    namespace: str | None
     filename: tuple[Path, ...]
     wait: bool
     timeout: timedelta | None
@@ -60,7 +59,9 @@ def _doomed(words: Sequence[str], options: Options) -> list[Doomed]:
     if words and options.filename:
         raise UsageError("name objects or give -f, not both")
     if options.filename:
-        bodies = [m.body for m in read_manifests(options.filename, namespace=options.namespace)]
+        bodies = [
+            m.body for m in read_manifests(options.filename, namespace=options.manifest_namespace)
+        ]
         return [_named_by(body) for body in bodies]
     if not words:
         raise UsageError("say what to delete: proxy NAME, secret NAME or -f FILE")
@@ -70,7 +71,7 @@ def _doomed(words: Sequence[str], options: Options) -> list[Doomed]:
             raise UsageError(
                 f"say which {resource.singular} to delete (`down` deletes every Proxy)"
             )
-        found.append(Doomed(resource, ObjectKey(options.namespace or "default", name)))
+        found.append(Doomed(resource, ObjectKey(options.named_namespace, name)))
     return found
 
 
@@ -85,7 +86,7 @@ def _named_by(body: dict[str, Any]) -> Doomed:
 
 async def _delete(doomed: Sequence[Doomed], options: Options) -> None:
     faults: list[str] = []
-    async with open_home(options.data_dir) as home:
+    async with open_home(options.home) as home:
         asked: dict[Doomed, str] = {}
         for one in dict.fromkeys(doomed):
             try:

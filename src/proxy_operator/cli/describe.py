@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from proxy_operator.app.client import Home, open_home
 from proxy_operator.cli.age import format_age
 from proxy_operator.cli.documents import document_of, to_yaml
+from proxy_operator.cli.home_options import HomeOptions
 from proxy_operator.cli.invocation import CommandError, Invocation, UsageError
 from proxy_operator.cli.output import print_text
 from proxy_operator.cli.resources import Target, parse_targets
@@ -23,11 +23,8 @@ from proxy_operator.runtime.objects import ObjectKey
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(HomeOptions):
     """Options of describe."""
-
-    data_dir: Path
-    namespace: str | None
 
 
 def run(invocation: Invocation) -> int:
@@ -44,9 +41,9 @@ async def _describe(targets: Sequence[Target], options: Options) -> None:
     now = SystemClock().now()
     texts: list[str] = []
     faults: list[str] = []
-    async with open_home(options.data_dir) as home:
+    async with open_home(options.home) as home:
         for resource, name in targets:
-            key = ObjectKey(options.namespace or "default", name or "")
+            key = ObjectKey(options.named_namespace, name or "")
             try:
                 obj: Any = await home.client.get(resource.kind, key)
             except NotFoundError:

@@ -2,13 +2,12 @@
 
 import asyncio
 from datetime import timedelta
-from pathlib import Path
 
 from proxy_operator.app.client import open_home
+from proxy_operator.app.homes import take_down
 from proxy_operator.app.leaving import names_of
 from proxy_operator.app.serving import loop_factory
-from proxy_operator.app.settings import Settings, read_options
-from proxy_operator.app.standalone import down as take_down
+from proxy_operator.app.settings import HomeAddress, Settings, read_options
 from proxy_operator.cli.console import Console
 from proxy_operator.cli.invocation import CommandError, Invocation
 from proxy_operator.domain.proxy import Proxy
@@ -28,12 +27,12 @@ async def _down(settings: Settings, limit: timedelta | None) -> None:
         async with asyncio.timeout(limit.total_seconds() if limit else None):
             await take_down(settings, console)
     except TimeoutError:
-        raise CommandError(await _timed_out(settings.data_dir)) from None
+        raise CommandError(await _timed_out(settings.home)) from None
     console.line("no Proxy and no instance is left")
 
 
-async def _timed_out(data_dir: Path) -> str:
-    async with open_home(data_dir) as home:
+async def _timed_out(address: HomeAddress) -> str:
+    async with open_home(address) as home:
         left = (await home.client.list(Proxy)).items
     names = names_of(left) if left else "instances without a Proxy"
     return f"timed out while waiting for {names} to go; run `down` again"

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from proxy_operator.app.client import Home, open_home
 from proxy_operator.cli.documents import document_of, list_of, to_json, to_yaml
+from proxy_operator.cli.home_options import HomeOptions
 from proxy_operator.cli.invocation import CommandError, Invocation, UsageError
 from proxy_operator.cli.output import print_line, print_text, say
 from proxy_operator.cli.resources import Resource, Target, parse_targets
@@ -19,11 +19,9 @@ from proxy_operator.runtime.objects import ObjectKey, WatchEventType
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(HomeOptions):
     """Options of get."""
 
-    data_dir: Path
-    namespace: str | None
     all_namespaces: bool
     selector: dict[str, str] | None
     output: str
@@ -32,7 +30,7 @@ class Options:
     @property
     def scope(self) -> str | None:
         """The namespace to look in; None is all."""
-        return None if self.all_namespaces else self.namespace or "default"
+        return None if self.all_namespaces else self.named_namespace
 
 
 def run(invocation: Invocation) -> int:
@@ -51,7 +49,7 @@ def run(invocation: Invocation) -> int:
 
 
 async def _get(targets: Sequence[Target], options: Options) -> None:
-    async with open_home(options.data_dir) as home:
+    async with open_home(options.home) as home:
         if options.watch:
             await _watch(home, targets, options)
             return
@@ -79,7 +77,7 @@ async def _find(
             )
             found.extend((resource, obj) for obj in sorted(listing.items, key=_by_key))
             continue
-        namespace = options.scope or "default"
+        namespace = options.named_namespace
         try:
             obj = await home.client.get(resource.kind, ObjectKey(namespace, name))
         except NotFoundError:

@@ -41,8 +41,8 @@ class RunSession:
         """Apply the manifests, follow their proxies, say what can be done next."""
         if not self._manifests:
             return
-        self._console.line(f"proxy-operator runs on {self._settings.data_dir}")
-        async with open_home(self._settings.data_dir) as home:
+        self._console.line(f"proxy-operator runs on {self._settings.home}")
+        async with open_home(self._settings.home) as home:
             keys = await apply_and_tell(home, self._manifests, self._console)
             await follow_until_ready(home, keys, self._console)
         if not keys:
@@ -56,7 +56,7 @@ class RunSession:
         if not self._settings.session.down_on_exit:
             return
         self._console.line("deleting every Proxy (a second signal stops at once)")
-        async with open_home(self._settings.data_dir) as home:
+        async with open_home(self._settings.home) as home:
             await tear_down(home, self._console, namespace=self._settings.watch_namespace)
         self._console.line("no Proxy is left")
 

@@ -8,6 +8,7 @@ import pytest
 from proxy_operator.app.applying import apply_all
 from proxy_operator.app.client import open_home
 from proxy_operator.app.manifests import Manifest, ManifestError
+from proxy_operator.app.settings import HomeAddress
 from proxy_operator.domain.names import FINALIZER
 from proxy_operator.domain.proxy import Proxy
 from proxy_operator.runtime.errors import UnavailableError
@@ -34,7 +35,7 @@ class Refusing:
 
 @pytest.fixture
 async def home(tmp_path):
-    async with open_home(tmp_path / "data", create=True) as home:
+    async with open_home(HomeAddress(data_dir=tmp_path / "data"), create=True) as home:
         yield home
 
 

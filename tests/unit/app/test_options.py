@@ -8,7 +8,7 @@ import pytest
 from typer.main import get_command
 
 from proxy_operator.app.options import OPTIONS, Option, options_of
-from proxy_operator.app.settings import options_table
+from proxy_operator.app.options_page import options_table
 from proxy_operator.cli.commands import COMMANDS
 from proxy_operator.cli.parser import build_parser
 

@@ -7,6 +7,7 @@ import pytest
 from proxy_operator.app.client import open_home
 from proxy_operator.app.manifests import Manifest, ManifestError
 from proxy_operator.app.session import apply_and_tell, follow_until_ready, summary_of, tear_down
+from proxy_operator.app.settings import HomeAddress
 from proxy_operator.domain.condition import ConditionStatus, ConditionType, with_condition
 from proxy_operator.domain.names import FINALIZER
 from proxy_operator.domain.proxy import Phase, Proxy, ProxyStatus
@@ -30,7 +31,7 @@ class Notes:
 
 @pytest.fixture
 async def home(tmp_path):
-    async with open_home(tmp_path / "data", create=True) as home:
+    async with open_home(HomeAddress(data_dir=tmp_path / "data"), create=True) as home:
         yield home
 
 

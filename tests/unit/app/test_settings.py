@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from proxy_operator.adapters.web.bind import Bind
 from proxy_operator.app.options import OPTIONS, options_of
 from proxy_operator.app.settings import Given, SettingError, Settings, load_settings, read_options
 
@@ -97,30 +98,44 @@ def test_only_spans_longer_than_nothing_are_durations(text):
         load_settings({**STANDALONE, "gc_interval": text}, {})
 
 
-def test_without_standalone_one_sentence_says_what_this_version_runs():
-    with pytest.raises(SettingError, match="this version runs standalone only: add --standalone"):
-        load_settings({}, {})
+def test_a_cluster_is_served_on_every_address():
+    settings = load_settings({}, {})
+    assert not settings.standalone
+    assert settings.discovery.bind == Bind("", 8090)
+    assert settings.endpoints.metrics_bind == Bind("", 8080)
+    assert settings.endpoints.health_probe_bind == Bind("", 8081)
+    assert load_settings(STANDALONE, {}).discovery.bind == Bind("127.0.0.1", 8090)
+    given = {"discovery_bind": "127.0.0.1:1"}
+    assert load_settings(given, {}).discovery.bind == Bind("127.0.0.1", 1)
+
+
+def test_one_process_has_one_home():
+    for given in ({"kubeconfig": "k"}, {"context": "c"}):
+        with pytest.raises(SettingError, match="keeps objects on this machine: drop it"):
+            load_settings({**STANDALONE, **given}, {})
 
 
 @pytest.mark.parametrize(
-    ("given", "environ", "is_refused"),
+    ("given", "is_cluster"), [({}, False), ({"kubeconfig": "k"}, True), ({"context": "c"}, True)]
+)
+def test_down_works_where_the_commands_on_objects_do(given, is_cluster):
+    settings = load_settings(given, {}, command="down")
+    assert settings.home.is_cluster is is_cluster
+    assert settings.standalone is not is_cluster
+
+
+@pytest.mark.parametrize(
+    "given",
     [
-        ({"discovery_bind": ":8090"}, {}, True),
-        ({"discovery_bind": "192.0.2.1:8090"}, {}, True),
-        ({"discovery_bind": "[::]:8090"}, {"DISCOVERY_TOKEN": ""}, True),
-        ({"discovery_bind": "[::1]:8090"}, {}, False),
-        ({"discovery_bind": "localhost:0"}, {}, False),
-        ({"discovery_bind": ":8090"}, {"DISCOVERY_TOKEN": "t0ken"}, False),
-        ({"discovery_bind": ":8090", "discovery_token_file": "t"}, {}, False),
-        ({"discovery_bind": ":8090", "allow_unauthenticated": True}, {}, False),
+        {"leader_lease_duration": "10s"},
+        {"leader_renew_deadline": "20s"},
+        {"leader_retry_period": "9s"},
+        {"leader_lease_duration": "15500ms"},
     ],
 )
-def test_beyond_loopback_a_token_is_demanded(given, environ, is_refused):
-    if not is_refused:
-        load_settings({**STANDALONE, **given}, environ)
-        return
-    with pytest.raises(SettingError, match="DISCOVERY_TOKEN"):
-        load_settings({**STANDALONE, **given}, environ)
+def test_spans_of_leadership_must_fit_together(given):
+    with pytest.raises(SettingError, match="PROXY_OPERATOR_LEADER_LEASE_DURATION"):
+        load_settings(given, {})
 
 
 def test_the_token_is_never_shown():

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from proxy_operator.app.client import Home, open_home
+from proxy_operator.app.settings import HomeAddress
 from proxy_operator.cli.main import execute
 
 
@@ -47,7 +48,7 @@ class Shell:
         """Do something to the store as the operator would."""
 
         async def run() -> Any:
-            async with open_home(self.data_dir) as home:
+            async with open_home(HomeAddress(data_dir=self.data_dir)) as home:
                 return await act(home)
 
         return asyncio.run(run())
@@ -55,6 +56,9 @@ class Shell:
 
 @pytest.fixture
 def shell(tmp_path, capsys, monkeypatch) -> Shell:
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
     for name in [n for n in __import__("os").environ if n.startswith("PROXY_OPERATOR_")]:
         monkeypatch.delenv(name)
     monkeypatch.delenv("DISCOVERY_TOKEN", raising=False)

@@ -59,7 +59,7 @@ def test_version(shell: Shell):
         (("aply",), "did you mean 'apply'"),
         (("get",), "missing argument"),
         (("get", "proxies", "--nope"), "no such option"),
-        (("run",), "this version runs standalone only"),
+        (("run",), "no kubernetes cluster is configured"),
         (("run", "--standalone", "--workers", "x"), "--workers (PROXY_OPERATOR_WORKERS): 'x'"),
         (("crd", "x"), "unexpected extra argument"),
     ],

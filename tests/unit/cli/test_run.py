@@ -9,6 +9,7 @@ import pytest
 from proxy_operator.adapters.web.bind import Bind
 from proxy_operator.app.client import open_home
 from proxy_operator.app.serving import Listening
+from proxy_operator.app.settings import HomeAddress
 from proxy_operator.cli import run as run_module
 from proxy_operator.domain.proxy import Phase, Proxy, ProxyStatus
 from tests.unit.cli.conftest import Shell, a_proxy_text
@@ -24,7 +25,7 @@ def plain_loop(monkeypatch):
 
 async def play(settings, *, stop, on_started):
     """Make every Proxy Ready, then let Ctrl-C be pressed."""
-    async with open_home(settings.data_dir, create=True) as home:
+    async with open_home(HomeAddress(data_dir=settings.data_dir), create=True) as home:
         on_started(LISTENING)
         while not (proxies := (await home.client.list(Proxy)).items):  # noqa: ASYNC110
             await asyncio.sleep(0.01)

@@ -8,24 +8,26 @@ https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/lease-v1/
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol, cast
-from urllib.parse import quote
 
 import msgspec
 
+from proxy_operator.adapters.kube.client import Request
+from proxy_operator.adapters.kube.codec import collection_path, object_path
 from proxy_operator.runtime.election import LockRecord, StoredRecord
 from proxy_operator.runtime.errors import UnavailableError
 from proxy_operator.runtime.objects import ObjectKey
 
 API_VERSION: Final = "coordination.k8s.io/v1"
 KIND: Final = "Lease"
+_PLURAL: Final = "leases"
 VERBS: Final = ("get", "create", "update")
 """What a Role must grant on `leases`."""
 
 
-class Send(Protocol):
-    """Makes one request of the API server."""
+class Sender(Protocol):
+    """Sends requests to the API server (`client.KubeClient`)."""
 
-    async def __call__(self, method: str, path: str, subject: str, body: bytes | None) -> bytes:
+    async def send(self, request: Request) -> bytes:
         """Return the body of a successful answer. Raises the errors of the object port."""
 
 
@@ -44,12 +46,11 @@ class _Lease(msgspec.Struct, frozen=True):
 class LeaderLock:
     """One Lease (`runtime.election.LockStore`)."""
 
-    def __init__(self, send: Send, key: ObjectKey) -> None:
-        self._send = send
+    def __init__(self, client: Sender, key: ObjectKey) -> None:
+        self._client = client
         self._key = key
-        namespace, name = (quote(part, safe="") for part in key)
-        self._collection = f"/apis/{API_VERSION}/namespaces/{namespace}/leases"
-        self._path = f"{self._collection}/{name}"
+        self._collection = collection_path(API_VERSION, _PLURAL, key.namespace)
+        self._path = object_path(API_VERSION, _PLURAL, key)
 
     @property
     def name(self) -> str:
@@ -69,7 +70,7 @@ class LeaderLock:
         return _read(await self._request("PUT", self._path, _written(lease, record)))
 
     async def _request(self, method: str, path: str, body: bytes | None) -> bytes:
-        return await self._send(method, path, f"lease {self._key}", body)
+        return await self._client.send(Request(method, path, f"lease {self._key}", {}, body))
 
 
 def _read(body: bytes) -> StoredRecord:

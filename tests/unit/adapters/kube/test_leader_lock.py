@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from proxy_operator.adapters.kube.client import Request
 from proxy_operator.adapters.kube.leader_lock import LeaderLock
 from proxy_operator.runtime.election import LockRecord, StoredRecord
 from proxy_operator.runtime.errors import UnavailableError
@@ -46,9 +47,10 @@ class Api:
         self.answer = answer
         self.requests: list[tuple[str, str, Any]] = []
 
-    async def __call__(self, method: str, path: str, subject: str, body: bytes | None) -> bytes:
-        assert subject == "lease crawl/operator"
-        self.requests.append((method, path, body and json.loads(body)))
+    async def send(self, request: Request) -> bytes:
+        assert request.subject == "lease crawl/operator"
+        body = request.body and json.loads(request.body)
+        self.requests.append((request.method, request.path, body))
         return self.answer
 
 

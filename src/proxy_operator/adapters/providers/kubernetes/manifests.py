@@ -14,13 +14,13 @@ import msgspec
 
 from proxy_operator.adapters.kube.resources import Document
 from proxy_operator.adapters.providers.squid.config import SquidSettings, squid_conf
-from proxy_operator.adapters.providers.squid.targets import AllowedTarget
 from proxy_operator.adapters.providers.squid.users import check_credentials
 from proxy_operator.domain.meta import API_VERSION
 from proxy_operator.domain.names import CLUSTER_LABEL, UID_LABEL
 from proxy_operator.domain.proxy import KIND, KubernetesBlock, Scheme
 from proxy_operator.provisioning.contract import CreateRequest
 from proxy_operator.provisioning.errors import PermanentProviderError
+from proxy_operator.provisioning.targets import AllowedTarget
 
 DEFAULT_PORT: Final = 3128
 GRACE: Final = timedelta(seconds=15)

@@ -12,9 +12,9 @@ import msgspec
 
 from proxy_operator.adapters.providers.squid.targets import (
     DENIED_NAMES,
-    AllowedTarget,
     denied_networks,
 )
+from proxy_operator.provisioning.targets import AllowedTarget
 
 NCSA_AUTH: Final = "/usr/lib/squid/basic_ncsa_auth"
 """Where Debian and Ubuntu keep the helper."""

@@ -1,15 +1,12 @@
-"""Where a squid of ours may connect to: what is denied everywhere, and what an operator allows.
+"""Where no squid of ours connects to, unless the operator allows it.
 
 The one rule: a denied range is denied in every spelling of an address, the IPv4 one embedded in
 IPv6 included.
 """
 
 import ipaddress
-import re
 from ipaddress import IPv4Network, IPv6Network
-from typing import Final, NamedTuple
-
-_NAME: Final = re.compile(r"(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_-]+)*", re.I)
+from typing import Final
 
 _DENIED_V4: Final = (
     "0.0.0.0/8",  # this host; Linux connects 0.0.0.0 to loopback
@@ -48,46 +45,3 @@ def denied_networks() -> tuple[IPv4Network | IPv6Network, ...]:
     nat64 = int(ipaddress.IPv6Address("64:ff9b::"))
     mapped = [IPv6Network((nat64 + int(n.network_address), 96 + n.prefixlen)) for n in v4]
     return (*v4, *(IPv6Network(text) for text in _DENIED_V6), *mapped)
-
-
-class AllowedTarget(NamedTuple):
-    """An exemption from what is denied."""
-
-    network: IPv4Network | IPv6Network | None
-    name: str
-    """A host name, lower case; empty when `network` is set."""
-    port: int | None
-    """None: any port."""
-
-
-def parse_allowed_target(text: str) -> AllowedTarget:
-    """Read `HOST`, `HOST:PORT`, `ADDRESS`, `CIDR`, `CIDR:PORT` or `[IPv6 ADDRESS or CIDR]:PORT`.
-
-    ValueError says what is wrong with it.
-    """
-    host, port = _split_port(text)
-    if "%" in host:
-        raise ValueError(f"{text!r}: an address with a zone is not a target")
-    try:
-        return AllowedTarget(ipaddress.ip_network(host), "", port)
-    except ValueError as err:
-        if "/" in host or ":" in host:
-            raise ValueError(f"{text!r} is not a network: {err}") from err
-    if re.fullmatch(r"[0-9.]+", host) or _NAME.fullmatch(host) is None:
-        raise ValueError(f"{text!r} is neither HOST, HOST:PORT, an IP address nor a CIDR")
-    return AllowedTarget(None, host.lower().rstrip("."), port)
-
-
-def _split_port(text: str) -> tuple[str, int | None]:
-    bracketed = re.fullmatch(r"\[([^\[\]]+)\](?::(.*))?", text)
-    if bracketed:
-        host, port = bracketed[1], bracketed[2]
-    elif text.count(":") == 1:
-        host, _, port = text.partition(":")
-    else:
-        return text, None
-    if port is None:
-        return host, None
-    if not re.fullmatch(r"[0-9]{1,5}", port) or not 1 <= int(port) <= 65535:
-        raise ValueError(f"{text!r}: {port!r} is not a port")
-    return host, int(port)

@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 from proxy_operator.adapters.providers.squid.config import SquidSettings, squid_conf
-from proxy_operator.adapters.providers.squid.targets import parse_allowed_target
+from proxy_operator.provisioning.targets import parse_allowed_target
 
 
 def lines_of(**settings: Any) -> list[str]:

@@ -3,59 +3,7 @@ import itertools
 
 import pytest
 
-from proxy_operator.adapters.providers.squid.targets import (
-    AllowedTarget,
-    denied_networks,
-    parse_allowed_target,
-)
-
-
-@pytest.mark.parametrize(
-    ("text", "target"),
-    [
-        ("Example.com", AllowedTarget(None, "example.com", None)),
-        ("example.com:8080", AllowedTarget(None, "example.com", 8080)),
-        ("10.0.0.1", AllowedTarget(ipaddress.ip_network("10.0.0.1/32"), "", None)),
-        ("10.0.0.1:80", AllowedTarget(ipaddress.ip_network("10.0.0.1/32"), "", 80)),
-        ("10.0.0.0/8", AllowedTarget(ipaddress.ip_network("10.0.0.0/8"), "", None)),
-        ("10.0.0.0/8:443", AllowedTarget(ipaddress.ip_network("10.0.0.0/8"), "", 443)),
-        ("fd00::/8", AllowedTarget(ipaddress.ip_network("fd00::/8"), "", None)),
-        ("[fd00::/8]:443", AllowedTarget(ipaddress.ip_network("fd00::/8"), "", 443)),
-        ("[::1]:80", AllowedTarget(ipaddress.ip_network("::1/128"), "", 80)),
-        ("[::1]", AllowedTarget(ipaddress.ip_network("::1/128"), "", None)),
-    ],
-)
-def test_forms_of_a_target(text: str, target: AllowedTarget) -> None:
-    assert parse_allowed_target(text) == target
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        ":80",
-        "a b",
-        "a\nhttp_access allow all",
-        "10.0.0.1/8",
-        "10.0.0.0/33",
-        "10.0.0.300",
-        "host:0",
-        "host:65536",
-        "host:http",
-        "host:²",
-        "host:",
-        "[::1]:",
-        "[::1",
-        "[]:80",
-        "http://host",
-        "-n",
-        "*.example.com",
-        "fe80::1%eth0",
-    ],
-)
-def test_what_is_no_target_is_refused_in_words(text: str) -> None:
-    with pytest.raises(ValueError, match=r"is not|is neither"):
-        parse_allowed_target(text)
+from proxy_operator.adapters.providers.squid.targets import denied_networks
 
 
 def bounds(network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> tuple[int, int]:

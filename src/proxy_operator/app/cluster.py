@@ -1,0 +1,145 @@
+"""The home in a Kubernetes cluster: an operator among several, of which one leads."""
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from proxy_operator.adapters.admission.validate import Admission
+from proxy_operator.adapters.kube.access import ClusterAccess, ClusterConfigError
+from proxy_operator.adapters.kube.client import KubeClient
+from proxy_operator.adapters.kube.events import EventApi
+from proxy_operator.adapters.kube.in_cluster import is_in_cluster
+from proxy_operator.adapters.kube.leader_lock import LeaderLock
+from proxy_operator.adapters.kube.object_client import KubeObjectClient
+from proxy_operator.adapters.kube.resources import NAMESPACE, ResourceClient
+from proxy_operator.adapters.kube.sources import discover_access
+from proxy_operator.adapters.probing.prober import ProxyProber
+from proxy_operator.adapters.probing.tls import probe_tls_context
+from proxy_operator.adapters.providers.kubernetes.manifests import PodSettings
+from proxy_operator.adapters.providers.kubernetes.provider import KubernetesProvider
+from proxy_operator.adapters.telemetry.logging import set_up_logging
+from proxy_operator.app.client import open_home
+from proxy_operator.app.operating import as_setting_error
+from proxy_operator.app.serving import Listening
+from proxy_operator.app.session import Narrator, delete_leftovers, tear_down
+from proxy_operator.app.settings import SettingError, Settings, leader_timing
+from proxy_operator.app.wiring import Foundations, build_fleet, leader_recorder, new_metrics
+from proxy_operator.controllers.events import EventQueue
+from proxy_operator.domain.proxy import ProviderName
+from proxy_operator.provisioning.contract import Provider
+from proxy_operator.provisioning.term_fence import TermFence
+from proxy_operator.runtime.clock import SystemClock
+from proxy_operator.runtime.errors import ForbiddenError
+from proxy_operator.runtime.lock_elector import LockElector, new_identity
+from proxy_operator.runtime.manager import Manager
+from proxy_operator.runtime.objects import ObjectKey
+from proxy_operator.runtime.term import Term
+from proxy_operator.runtime.watchdog import Watchdog
+
+_LOCK: Final = "proxy-operator"
+_OUTSIDE: Final = "proxy-operator"
+"""The namespace that the operator is installed in, unless somebody chose another one."""
+
+
+_HINT: Final = "; to keep objects on this machine, add --standalone (PROXY_OPERATOR_STANDALONE)"
+
+
+class ClusterHome:
+    """Implements `app.operating.OperatorHome` on the cluster of the settings."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._clock = SystemClock()
+
+    def check(self) -> None:
+        """Refuse a start without a cluster to work in. SettingError."""
+        try:
+            self._access()
+        except ClusterConfigError as err:
+            hint = "" if self._settings.home.is_cluster else _HINT
+            raise SettingError(f"{err}{hint}") from err
+
+    @asynccontextmanager
+    async def open(self, listening: Listening | None) -> AsyncIterator[Foundations]:  # noqa: ARG002 - nobody here must know it
+        """Connect. UnavailableError or ForbiddenError when the cluster cannot be used."""
+        settings, clock, access = self._settings, self._clock, self._access()
+        with as_setting_error():
+            prober = ProxyProber(probe_tls_context(settings.health.ca_file), clock)
+        metrics = new_metrics()
+        term = Term(leader_timing(settings), Watchdog())
+        # The lock has connections of its own: it must not wait for its turn behind a fleet.
+        async with KubeClient(access) as client, KubeClient(access) as lock_client:
+            cluster_id = settings.cluster_id or await _own_id(client)
+            lock = LeaderLock(lock_client, self._lock_key(access))
+            elector = LockElector(lock, new_identity(), term, clock, leader_recorder(metrics))
+
+            def kubernetes() -> Provider:
+                return KubernetesProvider(
+                    ResourceClient(client),
+                    PodSettings(
+                        image=settings.providers.squid_image,
+                        allowed_targets=settings.providers.allow_targets,
+                    ),
+                    cluster_id=cluster_id,
+                    namespace=settings.watch_namespace,
+                    clock=clock,
+                )
+
+            try:
+                yield Foundations(
+                    client=KubeObjectClient(client, Admission()),
+                    events=EventQueue(EventApi(client, socket.gethostname()), clock),
+                    cluster_id=cluster_id,
+                    providers={ProviderName.KUBERNETES: kubernetes},
+                    clock=clock,
+                    manager=Manager(clock, elector),
+                    prober=prober,
+                    metrics=metrics,
+                    fence=TermFence(term),
+                )
+            finally:
+                prober.close()
+
+    def _access(self) -> ClusterAccess:
+        cluster = self._settings.cluster
+        return discover_access(cluster.kubeconfig, cluster.context, os.environ, self._clock)
+
+    def _lock_key(self, access: ClusterAccess) -> ObjectKey:
+        own = access.namespace if is_in_cluster(os.environ) else None
+        namespace = self._settings.cluster.leader_namespace or own or _OUTSIDE
+        return ObjectKey(namespace, _LOCK)
+
+
+async def down(settings: Settings, narrator: Narrator) -> None:
+    """Delete every Proxy and return when no instance is left.
+
+    The operator that leads does the work. When none does, this process stands for election and
+    does it itself.
+    """
+    set_up_logging(settings.log.level, settings.log.format)
+    async with ClusterHome(settings).open(None) as base:
+        fleet = build_fleet(base, settings, None)
+        async with asyncio.TaskGroup() as group:
+            working = group.create_task(base.manager.run())
+            async with open_home(settings.home) as home:
+                await tear_down(home, narrator, namespace=settings.watch_namespace)
+            if base.manager.is_leader:
+                await delete_leftovers(fleet.providers, narrator)
+            base.manager.request_stop()
+            await working
+
+
+async def _own_id(client: KubeClient) -> str:
+    """Return the UID of kube-system, which lives as long as the cluster."""
+    key = ObjectKey("", "kube-system")
+    try:
+        found = await ResourceClient(client).get(NAMESPACE, key)
+    except ForbiddenError as err:
+        raise SettingError(
+            f"the cluster's id cannot be read, set --cluster-id (PROXY_OPERATOR_CLUSTER_ID): {err}"
+        ) from err
+    uid: str = found["metadata"]["uid"]
+    return uid
