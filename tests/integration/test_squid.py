@@ -80,7 +80,7 @@ class Squid:
         conf.write_text(squid_conf(settings))
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [str(SQUID), "-N", "-d", "1", "-f", str(conf)],
+                [str(SQUID), "-N", "-d", "1", "-n", f"test{self.port}", "-f", str(conf)],
                 stdout=log,
                 stderr=log,
                 user=unprivileged(),
@@ -110,6 +110,8 @@ def a_squid(*allowed: str, users: tuple[Credentials, ...] = ()) -> Iterator[Squi
         finally:
             squid.process.kill()
             squid.process.wait()
+            for left in Path("/dev/shm").glob(f"test{squid.port}-*.shm"):
+                left.unlink()
 
 
 @pytest.fixture(scope="module")

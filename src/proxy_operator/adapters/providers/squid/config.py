@@ -43,7 +43,11 @@ class SquidSettings(msgspec.Struct, kw_only=True, frozen=True):
 
 
 def squid_conf(settings: SquidSettings) -> str:
-    """Return the configuration: for squid 5 to 7, started with `-N` by any user."""
+    """Return the configuration, for squid 5 and later, started with `-N` by any user.
+
+    Where several run in one IPC namespace each needs a name of its own (`-n`, letters and digits):
+    they would share, and fail to open, the segments /dev/shm/NAME-*.
+    """
     sections = (
         _listening(settings),
         _authentication(settings),
