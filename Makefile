@@ -25,6 +25,9 @@ test: setup ## unit, property, contract, fault, architecture and standalone end-
 test-slow: setup ## what takes too long for `make test`, such as fifty kills of a real operator
 	$(BIN)/pytest -q -m slow
 
+image: setup ## write dist/image.tar, an OCI archive of the operator; needs no container engine
+	@$(BIN)/python -m hack.image operator dist/image.tar
+
 check-wheel: setup ## build the wheel and try it on every Python found here
 	hack/check-wheel $(BIN)
 
@@ -54,4 +57,4 @@ lock: setup ## resolve the dependencies anew into requirements/
 	hack/lock $(BIN)
 
 
-.PHONY: help setup run test test-slow check-wheel bench check fmt generate check-generate lock
+.PHONY: help setup run test test-slow image check-wheel bench check fmt generate check-generate lock
