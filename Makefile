@@ -25,6 +25,11 @@ test: setup ## unit, property, contract, fault, architecture and standalone end-
 test-slow: setup ## what takes too long for `make test`, such as fifty kills of a real operator
 	$(BIN)/pytest -q -m slow
 
+test-cluster: setup image ## tests on a real Kubernetes (docs/testing.md); builds it once, about 15 minutes
+	@PYTHON=$(BIN)/python hack/cluster/build
+	$(BIN)/pytest -q tests/integration
+	$(BIN)/pytest -q tests/e2e_cluster
+
 image: setup ## write dist/image.tar, an OCI archive of the operator; needs no container engine
 	@$(BIN)/python -m hack.image operator dist/image.tar
 
@@ -57,4 +62,4 @@ lock: setup ## resolve the dependencies anew into requirements/
 	hack/lock $(BIN)
 
 
-.PHONY: help setup run test test-slow image check-wheel bench check fmt generate check-generate lock
+.PHONY: help setup run test test-slow test-cluster image check-wheel bench check fmt generate check-generate lock

@@ -55,13 +55,19 @@ class ControlPlane:
     def url(self) -> str:
         return f"https://{self.addresses.api}:{self._port}"
 
+    @property
+    def _is_alone(self) -> bool:
+        """Without a node nobody can reach the API server as a Service."""
+        return self.addresses.api == "127.0.0.1"
+
     def start(self) -> None:
         """Start both programs and wait for the API server to be ready; ClusterError if not."""
+        # Inside a namespace of its own, every port is free.
+        self._port = _free_port() if self._is_alone else 6443
         self.certificates = Certificates(self.state / "pki")
-        # Inside a namespace of their own, every port is free.
-        self._port = _free_port() if self.addresses.api == "127.0.0.1" else 6443
         self.certificates.kubeconfig(self.kubeconfig, self.url, "admin", ADMINISTRATORS)
         self.api = Api(self.kubeconfig)
+        self.accounts_key = self.certificates.issue("service-accounts", "service-accounts")[1]
         self._flags = self._apiserver_flags()
         self._start_etcd()
         self.start_apiserver()
@@ -72,11 +78,11 @@ class ControlPlane:
         self.processes.wait_until("API server", self.api.is_ready, within=120)
 
     def stop_apiserver(self) -> None:
-        """End the API server; what it stores stays."""
-        self.processes.stop("kube-apiserver", within=70)
+        """End the API server, kindly for a moment; what it stores stays."""
+        self.processes.stop("kube-apiserver", within=3)
 
     def stop(self) -> None:
-        self.processes.stop_all()
+        self.processes.end_all()
 
     def audited(self) -> list[dict[str, Any]]:
         """Return the audit log: one event for each answered request, in order of their answers.
@@ -112,18 +118,15 @@ class ControlPlane:
             serves=("localhost", "127.0.0.1", where.api, where.first_service, *SERVICE_DNS),
         )
         to_kubelets, to_kubelets_key = pki.issue("to-kubelets", "kube-apiserver", ADMINISTRATORS)
-        accounts_key = pki.issue("service-accounts", "service-accounts")[1]
         policy = self.state / "audit-policy.json"
         policy.write_text(json.dumps(AUDIT_POLICY))
-        is_alone = where.api == "127.0.0.1"
         return [
             f"--etcd-servers=unix://{self.state}/etcd.sock",
-            f"--bind-address={where.api if is_alone else '0.0.0.0'}",
+            f"--bind-address={where.api if self._is_alone else '0.0.0.0'}",
             f"--advertise-address={where.api}",
             f"--secure-port={self._port}",
             f"--service-cluster-ip-range={where.services}",
-            # Without a node nobody can reach the API server as a Service.
-            f"--endpoint-reconciler-type={'none' if is_alone else 'lease'}",
+            f"--endpoint-reconciler-type={'none' if self._is_alone else 'lease'}",
             f"--client-ca-file={pki.authority}",
             f"--tls-cert-file={certificate}",
             f"--tls-private-key-file={key}",
@@ -132,16 +135,14 @@ class ControlPlane:
             # A test node's name is in no DNS.
             "--kubelet-preferred-address-types=InternalIP",
             "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
-            f"--service-account-key-file={accounts_key}",
-            f"--service-account-signing-key-file={accounts_key}",
+            f"--service-account-key-file={self.accounts_key}",
+            f"--service-account-signing-key-file={self.accounts_key}",
             "--authorization-mode=Node,RBAC",
             "--enable-admission-plugins=NodeRestriction",
             "--allow-privileged=true",
             f"--audit-policy-file={policy}",
             f"--audit-log-path={self.audit_log}",
             "--audit-log-mode=blocking",
-            # A stopping API server would wait a minute for watches to end.
-            "--shutdown-watch-termination-grace-period=0s",
         ]
 
 

@@ -1,7 +1,7 @@
 """The programs of a cluster as processes: started with a log file each, ended with the tests.
 
 A program dies with the thread that started it, so a killed test run leaves none behind; start
-them from the main thread.
+them from the main thread. Only what was started here is ever ended.
 """
 
 import subprocess
@@ -52,10 +52,13 @@ class Processes:
             process.kill()
             process.wait()
 
-    def stop_all(self) -> None:
-        """End everything, what was started last first."""
-        for name in reversed(list(self._running)):
-            self.stop(name)
+    def end_all(self) -> None:
+        """Kill everything that still runs here: what it leaves is thrown away."""
+        for process in self._running.values():
+            process.kill()
+        for process in self._running.values():
+            process.wait()
+        self._running.clear()
 
     def wait_until(self, what: str, ready: Callable[[], bool], *, within: float) -> None:
         """Wait for a state of the world; a program that ends instead fails at once."""

@@ -36,12 +36,17 @@ def for_node() -> Path:
     return _built(needed)
 
 
-def images(programs: Path) -> list[Path]:
-    """Return the image archives made beside the programs: inside their directory, or next to it."""
-    for directory in (programs / "images", programs.parent / "images"):
+def images() -> list[Path]:
+    """Return the archives of the images that every node has."""
+    if os.environ.get("CLUSTER_BIN"):
+        programs = Path(os.environ["CLUSTER_BIN"])
+        places = [programs / "images", programs.parent / "images"]
+    else:
+        places = [_where("images")]
+    for directory in places:
         if found := sorted(directory.glob("*.tar")):
             return found
-    raise ClusterError(f"no image archives in {programs / 'images'}; run hack/cluster/build")
+    raise ClusterError(f"no image archives in {' or '.join(map(str, places))}")
 
 
 def of_this_machine(name: str, package: str) -> str:
@@ -58,14 +63,18 @@ def _checked(directory: Path, variable: str, names: list[str]) -> Path:
 
 
 def _built(names: list[str]) -> Path:
-    where = subprocess.run([BUILD, "--where"], check=True, capture_output=True, text=True)
-    directory = Path(where.stdout.strip())
+    directory = _where("programs")
     if _missing(directory, names):
         raise ClusterError(
-            "the test cluster's programs are not built; run `make test-cluster`, or set "
+            "the test cluster's programs are not built; run hack/cluster/build, or set "
             "KUBEBUILDER_ASSETS (etcd, kube-apiserver) or CLUSTER_BIN (all of them)"
         )
     return directory
+
+
+def _where(what: str) -> Path:
+    said = subprocess.run([BUILD, "--where", what], check=True, capture_output=True, text=True)
+    return Path(said.stdout.strip())
 
 
 def _missing(directory: Path, names: list[str]) -> list[str]:
