@@ -89,8 +89,9 @@ class ControlPlane:
 
         A request's event may be written a moment after its answer was read.
         """
-        with self.audit_log.open() as log:
-            return [json.loads(line) for line in log]
+        lines = self.audit_log.read_text().split("\n")
+        # The last is empty, or half written just now.
+        return [json.loads(line) for line in lines[:-1]]
 
     def _start_etcd(self) -> None:
         # Sockets in the state directory: nobody else's etcd is met, and no port is needed.
@@ -143,6 +144,8 @@ class ControlPlane:
             f"--audit-policy-file={policy}",
             f"--audit-log-path={self.audit_log}",
             "--audit-log-mode=blocking",
+            # In megabytes: one file for a whole session.
+            "--audit-log-maxsize=1000",
         ]
 
 
