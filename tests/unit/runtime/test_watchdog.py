@@ -91,17 +91,18 @@ async def test_a_stderr_that_nobody_reads_does_not_save_the_process():
         os.close(writer)
 
 
+def watching() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "watchdog"]
+
+
 def test_there_is_a_thread_only_while_armed():
-    before = threading.active_count()
     watchdog = Watchdog()
     watchdog.disarm()
-    assert threading.active_count() == before
+    assert not watching()
     watchdog.arm(boottime() + 600)
     watchdog.arm(boottime() + 601)
-    assert threading.active_count() == before + 1
-    watched = [t for t in threading.enumerate() if t.name == "watchdog"]
-    assert all(t.daemon for t in watched)
+    [thread] = watching()
+    assert thread.daemon
     watchdog.disarm()
-    for thread in watched:
-        thread.join(10)
-    assert threading.active_count() == before
+    thread.join(10)
+    assert not watching()
