@@ -54,6 +54,8 @@ class Network:
         else:
             self._number = -1
             raise ClusterError(f"{CLUSTERS} test nodes run already, or links may not be made here")
+        for network in self._networks:
+            _ip("route", "replace", *_barred(network))
         _ip("address", "add", f"{self.host}/30", "dev", self._link)
         _ip("link", "set", self._link, "up")
         _ip("route", "add", self.pods, "via", self.node)
@@ -64,6 +66,12 @@ class Network:
         """Take the link away; its routes go with it. It may have gone with the namespace."""
         if self._number >= 0:
             _ip("link", "delete", self._link, may_fail=True)
+            for network in self._networks:
+                _ip("route", "delete", *_barred(network), may_fail=True)
+
+    @property
+    def _networks(self) -> tuple[str, ...]:
+        return (f"10.251.{self._number}.0/30", self.pods, self.services)
 
     def _make_inside(self, inside: Sequence[str]) -> None:
         _ip("address", "add", f"{self.node}/30", "dev", "eth0", inside=inside)
@@ -74,6 +82,11 @@ class Network:
         _ip("route", "add", "default", "dev", "nowhere", inside=inside)
         for name in ("ipv4/ip_forward", "bridge/bridge-nf-call-iptables"):
             subprocess.run([*inside, "sh", "-c", f"echo 1 >/proc/sys/net/{name}"], check=True)
+
+
+def _barred(network: str) -> tuple[str, ...]:
+    """Return the route that serves once the link is gone: without it, packets would leave."""
+    return ("prohibit", network, "metric", "4294967295")
 
 
 def _ip(*arguments: str, inside: Sequence[str] = (), may_fail: bool = False) -> bool:
