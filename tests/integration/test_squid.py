@@ -311,7 +311,7 @@ def test_an_allowed_target_is_one_port_of_one_host(open_squid: Squid, target: Ta
         assert neighbour.seen == []
 
 
-@pytest.mark.parametrize("allowed", ["127.0.0.0/8", "127.0.0.1"])
+@pytest.mark.parametrize("allowed", ["127.0.0.0/8", "127.0.0.1/32"])
 def test_an_allowed_network(target: Target, allowed: str) -> None:
     with a_squid(allowed) as squid:
         assert status(get(squid.port, target)) == 200
