@@ -25,7 +25,7 @@ class Api:
         user = _named(config["users"], context["user"])["user"]
         self.url = cluster["server"]
         self._tls = ssl.create_default_context(cadata=_text(cluster, "certificate-authority"))
-        self._headers = {"Content-Type": "application/json"}
+        self._headers: dict[str, str] = {}
         if "token" in user:
             self._headers["Authorization"] = f"Bearer {user['token']}"
         else:
@@ -34,11 +34,16 @@ class Api:
                 pem.flush()
                 self._tls.load_cert_chain(pem.name)
 
-    def send(self, method: str, path: str, body: Any = None) -> tuple[int, dict[str, Any]]:
+    def send(
+        self, method: str, path: str, body: Any = None, content_type: str = "application/json"
+    ) -> tuple[int, dict[str, Any]]:
         """Return the HTTP status and the JSON answer, or nothing where it is no JSON."""
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(
-            self.url + path, data=data, method=method, headers=self._headers
+            self.url + path,
+            data=data,
+            method=method,
+            headers={**self._headers, "Content-Type": content_type},
         )
         # The machine's proxy settings are no business of a test cluster.
         opener = urllib.request.build_opener(

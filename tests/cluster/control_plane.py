@@ -139,7 +139,8 @@ class ControlPlane:
             f"--service-account-key-file={self.accounts_key}",
             f"--service-account-signing-key-file={self.accounts_key}",
             "--authorization-mode=Node,RBAC",
-            "--enable-admission-plugins=NodeRestriction",
+            # The second asks for rights that otherwise only some distributions ask for.
+            "--enable-admission-plugins=NodeRestriction,OwnerReferencesPermissionEnforcement",
             "--allow-privileged=true",
             f"--audit-policy-file={policy}",
             f"--audit-log-path={self.audit_log}",
