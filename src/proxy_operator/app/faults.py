@@ -5,13 +5,14 @@ import errno
 from proxy_operator.adapters.web.bind import BindError
 from proxy_operator.app.manifests import ManifestError
 from proxy_operator.runtime.errors import ObjectError
+from proxy_operator.runtime.leader_election import LeadershipLostError
 
 
 def sentences_of(err: Exception) -> tuple[str, ...]:
     """Return the sentences for an error, known or not."""
     if isinstance(err, ManifestError):
         return err.messages
-    if isinstance(err, ObjectError | BindError):
+    if isinstance(err, ObjectError | BindError | LeadershipLostError):
         return (str(err),)
     if isinstance(err, OSError):
         return (_of_os_error(err),)

@@ -269,8 +269,12 @@ def build_discovery(
     )
     guard: Guard = OpenGuard(discovery.bind) if tokens is None else BearerGuard(tokens)
     base.manager.add(_Part("lease-sweep", Sweeper(leases).run), elected=False)
-    endpoint = discovery_endpoint(service, guard, lambda: base.manager.is_leader)
-    _serve(base, listener, endpoint)
+
+    def may_lease() -> bool:
+        # The term ends in time even when the loop is late to be told of it.
+        return base.manager.is_leader and base.fence.is_open
+
+    _serve(base, listener, discovery_endpoint(service, guard, may_lease))
 
 
 def _users_of(proxies: Store[Proxy], event: StoreEvent[Secret]) -> list[ObjectKey]:

@@ -14,12 +14,21 @@ _MUTATIONS: Final = frozenset({"create", "delete"})
 class Fence(Protocol):
     """Knows until when this process leads."""
 
+    @property
+    def is_open(self) -> bool:
+        """Tell whether this process may act now."""
+
     def check(self) -> None:
         """Return when a mutation may be sent now; FencedError when it may not."""
 
 
 class OpenFence:
     """The fence of a process that holds its lock for as long as it lives."""
+
+    @property
+    def is_open(self) -> bool:
+        """Always."""
+        return True
 
     def check(self) -> None:
         """Allow everything."""

@@ -10,7 +10,12 @@ class TermFence:
     def __init__(self, term: Term) -> None:
         self._term = term
 
+    @property
+    def is_open(self) -> bool:
+        """Tell whether the term is."""
+        return self._term.is_open
+
     def check(self) -> None:
         """Return when a mutation may be sent now; FencedError when it may not."""
-        if not self._term.is_open:
+        if not self.is_open:
             raise FencedError("this process no longer leads: nothing was changed")

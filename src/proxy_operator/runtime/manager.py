@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from proxy_operator.runtime.clock import Clock
+from proxy_operator.runtime.errors import ObjectError
 from proxy_operator.runtime.leader_election import AlwaysLeader, Elector, LeadershipLostError
 from proxy_operator.runtime.supervisor import Policy, Supervisor
 
@@ -25,6 +26,8 @@ _RELEASE_PATIENCE: Final = 5.0
 _DRAIN_SLACK: Final = timedelta(seconds=1)
 """What a drain gets over its time to notice that it is over."""
 
+
+_NOT_RELEASED: Final = "leadership was not given up, a successor will have to wait"
 
 _START: Final = "start"
 _LEADERSHIP: Final = "leadership"
@@ -193,8 +196,11 @@ class Manager:
         try:
             async with asyncio.timeout(_RELEASE_PATIENCE):
                 await self._elector.release()
+        except (ObjectError, TimeoutError) as err:
+            error = str(err) or f"no answer within {_RELEASE_PATIENCE:g} s"
+            logger.warning(_NOT_RELEASED, extra={"error": error})
         except Exception:
-            logger.exception("leadership was not given up, a successor will have to wait")
+            logger.exception(_NOT_RELEASED)
 
 
 async def _drain(runnable: Drainable, grace: timedelta) -> None:

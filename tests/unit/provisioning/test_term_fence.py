@@ -13,8 +13,11 @@ def test_open_while_the_term_is():
     fence = TermFence(term)
     with pytest.raises(FencedError):
         fence.check()
+    assert not fence.is_open
     term.extend(clock.now)
     fence.check()
+    assert fence.is_open
     clock.now += 10
     with pytest.raises(FencedError, match="no longer leads"):
         fence.check()
+    assert not fence.is_open

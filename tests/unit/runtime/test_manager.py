@@ -263,17 +263,31 @@ async def test_drain_that_fails_or_ignores_its_time_does_not_hold_up_the_stop(ca
     assert {r.message for r in caplog.records} == {"a drain failed", "a drain overran its time"}
 
 
-async def test_failing_release_does_not_hold_up_the_stop(caplog):
+@pytest.mark.parametrize(
+    ("failure", "seconds", "said"),
+    [
+        (None, 5, "no answer within 5 s"),
+        (UnavailableError("the API server cannot be reached"), 0, "the API server cannot be"),
+    ],
+    ids=["silence", "refusal"],
+)
+async def test_failing_release_is_said_and_does_not_hold_up_the_stop(
+    caplog, failure: Exception | None, seconds: float, said: str
+):
     class Failing(Election):
         async def release(self) -> None:
+            if failure is not None:
+                raise failure
             await asyncio.sleep(1e9)
 
     diary = Diary()
     manager = a_manager(diary, Failing(diary))
     async with running(manager):
         await asyncio.sleep(10)
-    assert now() == pytest.approx(10 + 3 + 5 + 1)
-    assert len(caplog.records) == 1
+    assert now() == pytest.approx(10 + 3 + seconds + 1)
+    (record,) = caplog.records
+    assert record.exc_info is None
+    assert said in record.error
 
 
 async def test_readiness_says_what_is_missing():
