@@ -62,22 +62,41 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     return {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **(extra or {})}
 
 
+def command(
+    root: Path, *arguments: str, stdin: str = "", env: Mapping[str, str] | None = None
+) -> Ended:
+    """Run a command in a directory to its end."""
+    ended = subprocess.run(
+        [COMMAND, *arguments],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env=environment({"DISCOVERY_TOKEN": TOKEN, **(env or {})}),
+        cwd=root,
+        timeout=40,
+        check=False,
+    )
+    return Ended(ended.returncode, ended.stdout, ended.stderr)
+
+
 class Operator:
     """`proxy-operator run` as a process."""
 
-    def __init__(self, home: "Home", flags: Sequence[str], extra: Mapping[str, str]) -> None:
-        number = len(home.operators)
-        self.out_path = home.root / f"operator-{number}.out"
-        self.err_path = home.root / f"operator-{number}.err"
-        arguments = [COMMAND, "run", "--standalone", "--data-dir", str(home.data_dir), *flags]
+    def __init__(
+        self, root: Path, name: str, flags: Sequence[str], extra: Mapping[str, str]
+    ) -> None:
+        """Start it in `root`, where its output goes to files of that name."""
+        self.out_path = root / f"{name}.out"
+        self.err_path = root / f"{name}.err"
         with self.out_path.open("wb") as out, self.err_path.open("wb") as err:
             self.process = subprocess.Popen(
-                arguments,
+                [COMMAND, "run", *flags],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
                 env=environment(extra),
-                cwd=home.root,
+                cwd=root,
                 start_new_session=True,
             )
         self.ports: dict[str, int] = {}
@@ -165,7 +184,13 @@ class Home:
     def launch(self, *flags: str, env: Mapping[str, str] | None = None) -> Operator:
         """Start an operator that asks for TOKEN, and return at once."""
         token = {"DISCOVERY_TOKEN": TOKEN}
-        operator = Operator(self, (*ANY_PORTS, *BRISK, *flags), {**token, **(env or {})})
+        place = ("--standalone", "--data-dir", str(self.data_dir))
+        operator = Operator(
+            self.root,
+            f"operator-{len(self.operators)}",
+            (*place, *ANY_PORTS, *BRISK, *flags),
+            {**token, **(env or {})},
+        )
         self.operators.append(operator)
         return operator
 
@@ -176,18 +201,7 @@ class Home:
     def cli(self, *arguments: str, stdin: str = "", env: Mapping[str, str] | None = None) -> Ended:
         """Run another command to its end."""
         place = () if arguments[0] in {"lease", "release", "report"} else ("--data-dir", "data")
-        ended = subprocess.run(
-            [COMMAND, *arguments, *place],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            env=environment({"DISCOVERY_TOKEN": TOKEN, **(env or {})}),
-            cwd=self.root,
-            timeout=40,
-            check=False,
-        )
-        return Ended(ended.returncode, ended.stdout, ended.stderr)
+        return command(self.root, *arguments, *place, stdin=stdin, env=env)
 
     def close(self) -> None:
         """End everything, in an order that leaves nobody to start anything again."""

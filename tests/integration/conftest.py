@@ -1,12 +1,15 @@
 """Every test here speaks to one real API server, started for the session."""
 
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from proxy_operator.adapters.admission.crd import document
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.fixtures import kube_api
+from tests.integration.replicas import ClusterSite
 
 __all__ = ["kube_api"]
 
@@ -21,3 +24,13 @@ def proxy_api(kube_api: ControlPlane) -> ControlPlane:
     while kube_api.api.send("GET", "/apis/crawl.example.com/v1alpha1/proxies")[0] != 200:
         assert time.monotonic() < end, "the API server does not serve proxies"
     return kube_api
+
+
+@pytest.fixture
+def site(proxy_api: ControlPlane, tmp_path: Path) -> Iterator[ClusterSite]:
+    """A namespace for the operators of one test, which end with it."""
+    made = ClusterSite(proxy_api, tmp_path)
+    try:
+        yield made
+    finally:
+        made.close()
