@@ -210,9 +210,7 @@ def _steps(
         for field in ("labels", "annotations")
         if new.get(field) != old.get(field)
     ]
-    for member in row.content:
-        if member in wanted:
-            steps.append({"op": "add", "path": f"/{member}", "value": wanted[member]})
-        elif member in stored:
-            steps.append({"op": "remove", "path": f"/{member}"})
-    return steps
+    # Of what a manifest sets, an admitted one has everything.
+    return steps + [
+        {"op": "add", "path": f"/{member}", "value": wanted[member]} for member in row.content
+    ]

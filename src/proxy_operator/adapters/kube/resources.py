@@ -1,4 +1,4 @@
-"""Documents of the kinds that Kubernetes itself has: Pods, ConfigMaps, Secrets, Leases.
+"""Documents of the kinds that Kubernetes itself has: Pods, ConfigMaps, Secrets.
 
 For adapters that make such objects. What a document means is theirs; here it is a path and bytes.
 """
@@ -32,7 +32,6 @@ POD: Final = Resource("v1", "Pod", "pods")
 CONFIG_MAP: Final = Resource("v1", "ConfigMap", "configmaps")
 SECRET: Final = Resource("v1", "Secret", "secrets")
 NAMESPACE: Final = Resource("v1", "Namespace", "namespaces")
-LEASE: Final = Resource("coordination.k8s.io/v1", "Lease", "leases")
 
 
 class DeleteOptions(NamedTuple):
@@ -87,11 +86,6 @@ class ResourceClient:
         request = _request("PATCH", resource, _key_of(document), body)
         query = {"fieldManager": field_manager, "force": "true"}
         request = request._replace(query=query, content_type=APPLY_PATCH)
-        return document_of(await self._client.send(request))
-
-    async def replace(self, resource: Resource, document: Document) -> Document:
-        """Write a whole object back. ConflictError when it has changed since it was read."""
-        request = _request("PUT", resource, _key_of(document), encode(document))
         return document_of(await self._client.send(request))
 
     async def delete(
