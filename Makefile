@@ -20,7 +20,7 @@ run: setup ## run the operator here with examples/quickstart; Ctrl-C ends everyt
 	@exec $(BIN)/proxy-operator run --standalone --data-dir ./data --apply examples/quickstart --down-on-exit --log-level warning
 
 test: setup ## unit, property, contract, fault, architecture and standalone end-to-end tests
-	$(BIN)/pytest -q -m "not slow"
+	$(BIN)/pytest -q -n 2 --dist loadfile -m "not slow"
 
 test-slow: setup ## what takes too long for `make test`, such as fifty kills of a real operator
 	$(BIN)/pytest -q -m slow
