@@ -3,7 +3,9 @@
 import asyncio
 import threading
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from concurrent.futures import Future
+from types import TracebackType
+from typing import Any, Self, TypeVar
 
 T = TypeVar("T")
 
@@ -18,9 +20,24 @@ class LoopThread:
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._thread.start()
 
+    def start(self, call: Coroutine[Any, Any, T]) -> Future[T]:
+        """Let the coroutine run, and return at once."""
+        return asyncio.run_coroutine_threadsafe(call, self._loop)
+
     def run(self, call: Coroutine[Any, Any, T]) -> T:
         """Return what the coroutine returns."""
-        return asyncio.run_coroutine_threadsafe(call, self._loop).result(_SECONDS)
+        return self.start(call).result(_SECONDS)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
 
     def close(self) -> None:
         """Cancel what still runs, and end the thread."""
@@ -35,3 +52,5 @@ async def _cancel_all() -> None:
     for task in others:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
+    # Transports close in the loop's next turns.
+    await asyncio.sleep(0.02)

@@ -130,7 +130,7 @@ class Relay:
         finally:
             self._connections.discard(connection)
             for end in connection.ends:
-                end.close()
+                end.transport.abort()
             connection.is_over.set()
 
 

@@ -77,12 +77,17 @@ class ClusterSite:
             self.root / f"{user}.kubeconfig", server, user, ADMINISTRATORS
         )
 
-    def launch(self, *flags: str, relay: Relay | None = None) -> Replica:
-        """Start an operator for this namespace behind a relay, and return at once."""
+    def launch(
+        self, *flags: str, relay: Relay | None = None, kubeconfig: Path | None = None
+    ) -> Replica:
+        """Start an operator for this namespace behind a relay, and return at once.
+
+        It is a user of its own, unless a kubeconfig for that relay says otherwise.
+        """
         user = f"replica-{next(_numbers)}"
         relay = relay or self.relay()
         place = (
-            *("--kubeconfig", str(self.kubeconfig(user, relay.url))),
+            *("--kubeconfig", str(kubeconfig or self.kubeconfig(user, relay.url))),
             *("--leader-namespace", self.namespace, "--watch-namespace", self.namespace),
         )
         flags = (*place, *ANY_PORTS, *BRISK, *flags)
@@ -90,15 +95,19 @@ class ClusterSite:
         self._operators.append(operator)
         return Replica(user, relay, operator)
 
-    def replica(self, *flags: str, relay: Relay | None = None) -> Replica:
+    def replica(
+        self, *flags: str, relay: Relay | None = None, kubeconfig: Path | None = None
+    ) -> Replica:
         """Start an operator and return when its servers listen."""
-        replica = self.launch(*flags, relay=relay)
+        replica = self.launch(*flags, relay=relay, kubeconfig=kubeconfig)
         replica.operator.wait_until_started()
         return replica
 
-    def leader(self, *flags: str, relay: Relay | None = None) -> Replica:
+    def leader(
+        self, *flags: str, relay: Relay | None = None, kubeconfig: Path | None = None
+    ) -> Replica:
         """Start an operator and return when it leads."""
-        replica = self.replica(*flags, relay=relay)
+        replica = self.replica(*flags, relay=relay, kubeconfig=kubeconfig)
         until(replica.is_leader, "an operator leads")
         return replica
 
@@ -202,6 +211,16 @@ def a_managed(name: str, **spec: Any) -> dict[str, Any]:
         "kind": "Proxy",
         "metadata": {"name": name},
         "spec": {"provider": "kubernetes", **spec},
+    }
+
+
+def a_rented(name: str, port: int = 9, **spec: Any) -> dict[str, Any]:
+    """A manifest of a proxy somebody else runs; nobody listens on the discard port."""
+    return {
+        "apiVersion": "crawl.example.com/v1alpha1",
+        "kind": "Proxy",
+        "metadata": {"name": name},
+        "spec": {"mode": "External", "endpoint": {"host": "127.0.0.1", "port": port}, **spec},
     }
 
 
