@@ -2,13 +2,14 @@
 
     .venv/bin/python -m bench.cluster SCENARIO [SIZE] [--rounds N] [--anchor COMMAND]
 
-Scenarios: `external` and `managed` create Proxies while the operator runs; `start` starts it on
-Proxies that it has settled before. In commands, {kubeconfig} and {size} are filled in.
+Scenarios: `external`, `managed` and `pretended` create Proxies while the operator runs; `start`
+starts it on Proxies that it has settled before. In commands, {kubeconfig} and {size} are filled in.
 
 Operators take turns on one API server, which is emptied in between. CPU and memory are those of
 the operator's process; server, bench and operator share all cores. Compare figures of one run.
-Managed: there are no nodes, so the bench itself makes Pods run. An anchor is expected to pretend
-its instances, and to know other fields: the rules between fields are off.
+`managed` makes Pods; there are no nodes, so the bench itself makes them run. `pretended` is the
+same with instances in memory, as an anchor is expected to do in both. It may write whole objects
+and not know all fields, so the rules between fields are off there.
 """
 
 import argparse
@@ -132,14 +133,14 @@ class Bench:
             await asyncio.sleep(2)
 
     async def _wave(self, command: str) -> Figures:
-        world, is_managed = self._world, self._scenario == "managed"
-        async with self._running(command) as operator, self._nodes(is_managed=is_managed):
+        world, spec_of = self._world, external if self._scenario == "external" else managed
+        async with self._running(command) as operator, self._nodes():
             await operator.wait_until_idle()
             before, servers = operator.usage(), world.cpu_of_servers(cpu_of)
             world.forget_requests()
             began = time.monotonic()
             async with self._watching(self._size) as done:
-                await world.create(self._size, managed if is_managed else external)
+                await world.create(self._size, spec_of)
                 created = time.monotonic()
                 ended = await done
             settled = await operator.wait_until_idle()
@@ -197,8 +198,8 @@ class Bench:
             await operator.stop()
 
     @asynccontextmanager
-    async def _nodes(self, *, is_managed: bool) -> AsyncIterator[None]:
-        if not is_managed:
+    async def _nodes(self) -> AsyncIterator[None]:
+        if self._scenario != "managed":
             yield
             return
         stands = asyncio.Event()
@@ -233,7 +234,7 @@ class Bench:
         raise SystemExit("the watch ended")
 
     def _is_done(self, proxy: Seen) -> bool:
-        return proxy.is_provisioned if self._scenario == "managed" else proxy.status.phase != ""
+        return proxy.status.phase != "" if self._scenario == "external" else proxy.is_provisioned
 
 
 def cpu_of(pid: int) -> float:
@@ -265,12 +266,12 @@ def show(taken: dict[str, list[Figures]]) -> None:
 
 
 async def measure(options: argparse.Namespace) -> None:
-    commands = {"ours": options.operator}
+    commands = {"ours": options.operator or own_command(options.scenario)}
     if options.anchor:
         commands["anchor"] = options.anchor
     taken: dict[str, list[Figures]] = {program: [] for program in commands}
     with state_directory() as state:
-        async with started(state, with_rules=options.scenario != "managed") as world:
+        async with started(state, with_rules=options.scenario in {"external", "start"}) as world:
             await asyncio.sleep(3)
             bench = Bench(world, options.scenario, options.size)
             for _ in range(options.rounds):
@@ -283,8 +284,10 @@ async def measure(options: argparse.Namespace) -> None:
     show(taken)
 
 
-def default_command() -> str:
-    program = Path(sys.executable).with_name("proxy-operator")
+def own_command(scenario: str) -> str:
+    program: object = Path(sys.executable).with_name("proxy-operator")
+    if scenario == "pretended":
+        program = f"{sys.executable} -m bench.pretending"
     binds = zip(("discovery", "metrics", "health-probe"), free_ports(3), strict=True)
     flags = " ".join(f"--{name}-bind=127.0.0.1:{port}" for name, port in binds)
     return f"{program} run --kubeconfig {{kubeconfig}} {flags}"
@@ -292,10 +295,10 @@ def default_command() -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("scenario", choices=["external", "managed", "start"])
+    parser.add_argument("scenario", choices=["external", "managed", "pretended", "start"])
     parser.add_argument("size", type=int, nargs="?", default=1000, help="Proxies")
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--operator", default=default_command(), help="command to measure")
+    parser.add_argument("--operator", help="command to measure")
     parser.add_argument("--anchor", help="command to measure in turn with it")
     parser.add_argument("--verbose", action="store_true", help="print every turn as it ends")
     asyncio.run(measure(parser.parse_args()))
