@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from proxy_operator.adapters.web.bind import Bind
 from proxy_operator.app.options import OPTIONS, PREFIX, Option, options_of
+from proxy_operator.domain.allow_list import AllowedHost
 from proxy_operator.provisioning.targets import AllowedTarget
 from proxy_operator.runtime.election import Timing
 
@@ -90,6 +91,8 @@ class HealthSettings:
 
     probe_workers: int
     url: str | None
+    allow_endpoints: tuple[AllowedHost, ...]
+    allow_urls: tuple[AllowedHost, ...]
     ca_file: Path | None
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from proxy_operator.adapters.web.bind import parse_bind
+from proxy_operator.domain.allow_list import parse_allowed_host
 from proxy_operator.domain.duration import parse_duration
 from proxy_operator.provisioning.targets import parse_allowed_target
 
@@ -151,6 +152,7 @@ PATH: Final = Kind("PATH", parse_path)
 SELECTOR: Final = Kind("KEY=VALUE,…", parse_selector)
 SWITCH: Final = Kind("", parse_switch)
 TARGET: Final = Kind("HOST:PORT|CIDR", parse_allowed_target)
+HOSTS: Final = Kind("HOST[:PORT]|*.SUFFIX[:PORT]|CIDR", parse_allowed_host)
 TEXT: Final = Kind("TEXT", parse_text)
 TOKEN: Final = Kind("TOKEN", parse_token)
 URL: Final = Kind("URL", parse_url)

@@ -35,12 +35,14 @@ from proxy_operator.controllers.proxy.reconciler import ProxyReconciler
 from proxy_operator.controllers.proxy.watches import REFERENCE_INDEX, proxies_using, secrets_of
 from proxy_operator.discovery.model import DiscoverySettings
 from proxy_operator.discovery.service import DiscoveryService
+from proxy_operator.domain.allow_list import AllowList
 from proxy_operator.domain.names import CLOUD_INIT_LABEL, CREDENTIALS_LABEL
 from proxy_operator.domain.proxy import Proxy
 from proxy_operator.domain.secret import Secret
 from proxy_operator.health.engine import HealthEngine, HealthSettings
 from proxy_operator.health.ports import Prober
 from proxy_operator.health.targets import TargetRules
+from proxy_operator.leasing.allowed import AllowedCredentials
 from proxy_operator.leasing.feed import CandidateFeed
 from proxy_operator.leasing.gate import CredentialsGate
 from proxy_operator.leasing.store import LeaseStore
@@ -91,6 +93,7 @@ class Fleet:
     secrets: tuple[Informer[Secret], ...]
     reader: SecretReader
     made_with: MadeWith
+    allowed: AllowList
     providers: Registry
     health: HealthEngine
 
@@ -136,6 +139,7 @@ def build_fleet(base: Foundations, settings: Settings, own_url: str | None) -> F
     reader = SecretReader(credentials.store, cloud_init.store)
     made_with = MadeWith()
     proxies.store.add_handler(made_with.handle)
+    allowed = AllowList(settings.health.allow_endpoints, settings.health.allow_urls)
     health = HealthEngine(
         proxies.store,
         base.prober,
@@ -145,6 +149,7 @@ def build_fleet(base: Foundations, settings: Settings, own_url: str | None) -> F
         HealthSettings(
             workers=settings.health.probe_workers,
             targets=TargetRules(health_url=settings.health.url, own_url=own_url),
+            allowed=allowed,
         ),
     )
     fleet = Fleet(
@@ -152,6 +157,7 @@ def build_fleet(base: Foundations, settings: Settings, own_url: str | None) -> F
         secrets=(credentials, cloud_init),
         reader=reader,
         made_with=made_with,
+        allowed=allowed,
         providers=_providers(base),
         health=health,
     )
@@ -254,7 +260,9 @@ def build_discovery(
     """Wire the lease store and the discovery API; no tokens is no authentication."""
     discovery = settings.discovery
     leases = LeaseStore(base.clock, discovery.cooldown_window)
-    credentials = ServingCredentials(fleet.reader, fleet.made_with)
+    credentials = AllowedCredentials(
+        ServingCredentials(fleet.reader, fleet.made_with), fleet.allowed
+    )
     gate = CredentialsGate(leases, fleet.proxies.store, credentials)
     fleet.proxies.store.add_handler(CandidateFeed(gate).handle)
     for secrets in fleet.secrets:

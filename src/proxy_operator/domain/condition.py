@@ -51,6 +51,7 @@ class HealthyReason(StrEnum):
     PROBE_SUCCEEDED = "ProbeSucceeded"
     PROBE_FAILED = "ProbeFailed"
     AUTH_FAILED = "AuthFailed"
+    NOT_ALLOWED = "NotAllowed"
     NOT_PROVISIONED = "NotProvisioned"
     NOT_PROBED = "NotProbed"
     NO_PROBE_TARGET = "NoProbeTarget"

@@ -47,6 +47,7 @@ PROVISIONING_FAILED = EventKind(EventType.WARNING, "ProvisioningFailed", "Create
 DELETION_BLOCKED = EventKind(EventType.WARNING, "DeletionBlocked", "Delete")
 BECAME_HEALTHY = EventKind(EventType.NORMAL, "BecameHealthy", "Probe")
 BECAME_UNHEALTHY = EventKind(EventType.WARNING, "BecameUnhealthy", "Probe")
+PROBE_DENIED = EventKind(EventType.WARNING, "ProbeDenied", "Probe")
 ORPHAN_DELETED = EventKind(EventType.WARNING, "OrphanDeleted", "CollectGarbage")
 
 CATALOGUE = (
@@ -63,5 +64,6 @@ CATALOGUE = (
     DELETION_BLOCKED,
     BECAME_HEALTHY,
     BECAME_UNHEALTHY,
+    PROBE_DENIED,
     ORPHAN_DELETED,
 )

@@ -18,6 +18,8 @@ class ProbeError(StrEnum):
     STATUS = "status"
     """An HTTP answer with another status than expected."""
     PROTOCOL = "protocol"
+    NOT_ALLOWED = "not allowed"
+    """The operator's own lists refuse it: nothing was sent."""
 
 
 class HealthReport(msgspec.Struct, kw_only=True, frozen=True):

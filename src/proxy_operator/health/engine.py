@@ -11,6 +11,7 @@ from datetime import timedelta
 from functools import partial
 from typing import NamedTuple
 
+from proxy_operator.domain.allow_list import AllowList
 from proxy_operator.domain.health import HealthReport, ProbeError
 from proxy_operator.domain.proxy import Proxy
 from proxy_operator.health import schedule, verdict
@@ -47,6 +48,7 @@ class HealthSettings(NamedTuple):
     workers: int = 100
     """Probes under way at once (`--probe-workers`)."""
     targets: TargetRules = TargetRules()
+    allowed: AllowList = AllowList()
     min_report_interval: timedelta = timedelta(seconds=60)
     """Least time between two reports of an unchanged verdict."""
 
@@ -157,7 +159,9 @@ class HealthEngine:
     def _watch(self, proxy: Proxy, record: Record) -> None:
         watched = self._watched[proxy.metadata.uid] = _Watched(proxy, record)
         now = self._clock.monotonic()
-        if record.verdict is None:
+        is_denied = record.error is ProbeError.NOT_ALLOWED
+        # The lists may be others than those of the operator that gave the verdict.
+        if record.verdict is None or is_denied or self._settings.allowed.restricts(proxy):
             self._schedule.put(watched.uid, self._schedule.newcomer_slot(now))
         else:
             interval = _check(proxy).interval.total_seconds()
@@ -231,7 +235,8 @@ class HealthEngine:
     async def _probe(self, watched: _Watched, lag: timedelta) -> None:
         try:
             outcome = await self._ask(watched)
-            self._recorder.probed(watched.key, outcome, lag)
+            if outcome.error is not ProbeError.NOT_ALLOWED:  # else there was no probe
+                self._recorder.probed(watched.key, outcome, lag)
             self._judge(watched, outcome)
         except LocalProbeError as err:
             logger.warning("could not probe from here: %s", err, extra={"proxy": str(watched.key)})
@@ -239,6 +244,9 @@ class HealthEngine:
             logger.exception("a probe broke", extra={"proxy": str(watched.key)})
 
     async def _ask(self, watched: _Watched) -> ProbeOutcome:
+        refusal = self._settings.allowed.refusal(watched.proxy)
+        if refusal is not None:
+            return ProbeOutcome(error=ProbeError.NOT_ALLOWED, detail=refusal, latency=timedelta())
         request, note = self._request(watched.proxy)
         started = self._clock.monotonic()
         try:
@@ -276,6 +284,7 @@ class HealthEngine:
             url=url,
             expected_status=check.expected_status,
             timeout=check.timeout,
+            networks=self._settings.allowed.networks_of(proxy),
         )
         return request, note
 

@@ -5,6 +5,7 @@ from typing import Protocol
 
 import msgspec
 
+from proxy_operator.domain.allow_list import Network
 from proxy_operator.domain.health import ProbeError
 from proxy_operator.domain.proxy import Proxy, Scheme
 from proxy_operator.domain.secret import Credentials
@@ -23,6 +24,8 @@ class ProbeRequest(msgspec.Struct, kw_only=True, frozen=True):
     """None accepts any 2xx."""
     timeout: timedelta
     """Bound on the whole probe."""
+    networks: tuple[Network, ...] | None = None
+    """Where the address that is connected to must lie; None is anywhere."""
 
 
 class ProbePhases(msgspec.Struct, kw_only=True, frozen=True):

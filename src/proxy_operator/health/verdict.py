@@ -17,6 +17,10 @@ from proxy_operator.health.ports import ProbeOutcome
 
 LATENCY_FLOOR_MILLIS: Final = 20
 LATENCY_SHARE: Final = 0.5
+_TOLD_BY_REASON: Final[dict[str, ProbeError]] = {
+    HealthyReason.AUTH_FAILED: ProbeError.AUTH,
+    HealthyReason.NOT_ALLOWED: ProbeError.NOT_ALLOWED,
+}
 
 
 class Thresholds(NamedTuple):
@@ -75,7 +79,7 @@ def seed(status: ProxyStatus, now: float) -> Record:
     if row is None or row.status is ConditionStatus.UNKNOWN:
         return Record()
     is_healthy = row.status is ConditionStatus.TRUE
-    error = ProbeError.AUTH if row.reason == HealthyReason.AUTH_FAILED and not is_healthy else None
+    error = None if is_healthy else _TOLD_BY_REASON.get(row.reason)
     latency = status.latency_millis if is_healthy else None
     return Record(
         verdict=is_healthy,
@@ -87,7 +91,10 @@ def seed(status: ProxyStatus, now: float) -> Record:
 
 
 def observe(record: Record, outcome: ProbeOutcome, thresholds: Thresholds) -> Record:
-    """Count one outcome. The verdict, the first one too, changes only at a full threshold run."""
+    """Count one outcome. The verdict, the first one too, changes only at a full threshold run.
+
+    A refusal by the operator's own lists is a verdict at once.
+    """
     if outcome.error is None:
         successes = record.successes + 1
         return msgspec.structs.replace(
@@ -99,10 +106,11 @@ def observe(record: Record, outcome: ProbeOutcome, thresholds: Thresholds) -> Re
             latency_millis=whole_millis(outcome.latency),
         )
     failures = record.failures + 1
+    is_full = failures >= thresholds.failure or _is_final(outcome.error)
     is_same_error = outcome.error is record.error and record.failures > 0
     return msgspec.structs.replace(
         record,
-        verdict=False if failures >= thresholds.failure else record.verdict,
+        verdict=False if is_full else record.verdict,
         successes=0,
         failures=failures,
         error=outcome.error,
@@ -126,11 +134,17 @@ def cause_to_report(
         return Cause.FIRST
     if record.verdict is not marker.is_healthy:
         return Cause.FLIP
-    if now - marker.at < min_interval.total_seconds():
-        return None
+    is_due = now - marker.at >= min_interval.total_seconds()
     if record.verdict:
-        return Cause.LATENCY if _has_latency_moved(record, marker) else None
-    return Cause.ERROR if _has_error_changed(record, marker, thresholds) else None
+        return Cause.LATENCY if is_due and _has_latency_moved(record, marker) else None
+    if _is_final(record.error):
+        return Cause.ERROR if record.error is not marker.error else None
+    return Cause.ERROR if is_due and _has_error_changed(record, marker, thresholds) else None
+
+
+def _is_final(error: ProbeError | None) -> bool:
+    # What may not be asked is no measurement, which another one could correct.
+    return error is ProbeError.NOT_ALLOWED
 
 
 def _has_latency_moved(record: Record, marker: Marker) -> bool:
@@ -149,7 +163,7 @@ def _has_error_changed(record: Record, marker: Marker, thresholds: Thresholds) -
     if record.error_run < thresholds.failure:
         return False
     if marker.error is None:
-        return record.error is ProbeError.AUTH
+        return record.error in _TOLD_BY_REASON.values()
     return record.error is not marker.error
 
 

@@ -65,6 +65,7 @@ BAD_VALUES = {
     "DURATION": "5",
     "N": "0",
     "HOST:PORT": "localhost",
+    "HOST[:PORT]|*.SUFFIX[:PORT]|CIDR": "https://check.example/",
     "ADDRESS": "here",
     "URL": "ftp://x",
     "ID": "Not_Good",

@@ -4,12 +4,14 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from ipaddress import ip_network
 from itertools import pairwise
 from typing import Any
 
 import msgspec
 import pytest
 
+from proxy_operator.domain.allow_list import AllowList, parse_allowed_host
 from proxy_operator.domain.condition import ConditionStatus, ConditionType, with_condition
 from proxy_operator.domain.health import HealthReport, ProbeError
 from proxy_operator.domain.proxy import Endpoint, HealthCheck, Proxy, ProxyStatus, Scheme, SecretRef
@@ -539,6 +541,88 @@ async def test_without_a_target_there_is_nothing_to_probe():
         assert world.report(proxy) is None
         await asyncio.sleep(100)
         assert len(world.prober.sent) == 1
+
+
+def only(endpoints: str = "", urls: str = "") -> AllowList:
+    return AllowList(
+        tuple(map(parse_allowed_host, endpoints.split())),
+        tuple(map(parse_allowed_host, urls.split())),
+    )
+
+
+@pytest.mark.parametrize(
+    ("allowed", "clause"),
+    [
+        (only("*.proxies.example"), "endpoint 192.0.2.1:3128 is not allowed"),
+        (only(urls="check.example"), "healthCheck.url is not allowed"),
+    ],
+)
+async def test_nothing_is_sent_to_a_refused_proxy_and_that_shows_at_once(allowed, clause):
+    world = World(allowed=allowed)
+    async with world.running():
+        check = HealthCheck(url="http://10.0.0.1/", failure_threshold=5)
+        proxy = world.add(health_check=check)
+        await asyncio.sleep(0.2)
+        report = world.report(proxy)
+        assert report is not None
+        assert (report.is_healthy, report.error) == (False, ProbeError.NOT_ALLOWED)
+        assert clause in report.detail
+        await asyncio.sleep(1000)
+        assert world.prober.sent == []
+        assert world.bell.times("p1") == [pytest.approx(0, abs=0.01)]
+        assert not world.recorder.probes
+
+
+async def test_an_edit_to_what_is_allowed_is_probed_at_once():
+    world = World(allowed=only(urls="check.example"))
+    async with world.running():
+        proxy = world.add(health_check=HealthCheck(url="http://10.0.0.1/"))
+        await asyncio.sleep(1)
+        world.edit(proxy, health_check=HealthCheck(url="http://check.example/"))
+        await asyncio.sleep(1)
+        report = world.report(proxy)
+        assert report is not None
+        assert report.is_healthy
+
+
+async def test_the_target_of_the_whole_fleet_is_not_on_the_list():
+    world = World(allowed=only(urls="check.example"))
+    async with world.running():
+        proxy = world.add()
+        await asyncio.sleep(1)
+        report = world.report(proxy)
+        assert report is not None
+        assert report.is_healthy
+
+
+async def test_a_name_is_probed_within_the_networks_that_vouch_for_it():
+    world = World(allowed=only("10.1.0.0/16 good.example"))
+    async with world.running():
+        world.add("p1", "a.example")
+        world.add("p2", "good.example")
+        await asyncio.sleep(1)
+    assert world.prober.last("a.example").networks == (ip_network("10.1.0.0/16"),)
+    assert world.prober.last("good.example").networks is None
+
+
+@pytest.mark.parametrize(
+    ("allowed", "host", "status", "reason"),
+    [
+        (only("good.example"), "a.example", ConditionStatus.TRUE, "ProbeSucceeded"),
+        (only("10.1.0.0/16"), "a.example", ConditionStatus.TRUE, "ProbeSucceeded"),
+        (only(), "a.example", ConditionStatus.FALSE, "NotAllowed"),
+    ],
+    ids=["refused now", "to be looked up", "allowed now"],
+)
+async def test_a_verdict_that_a_list_may_have_changed_is_not_waited_for(
+    allowed, host, status, reason
+):
+    world = World(allowed=allowed)
+    check = HealthCheck(interval="1h")
+    proxy = world.add(host=host, status=settled(host, status, reason), health_check=check)
+    async with world.running():
+        await asyncio.sleep(1)
+        assert world.prober.sent or world.report(proxy)
 
 
 async def test_black_holes_leave_the_others_on_time():

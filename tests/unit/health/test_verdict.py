@@ -121,6 +121,14 @@ def test_a_verdict_needs_a_full_run(start, outcomes, thresholds, verdict):
         # a failure taken over without its class: only AuthFailed tells itself apart
         (reported(False, None), [failed(ProbeError.TIMEOUT)] * 9, 600, None),
         (reported(False, None), [failed(ProbeError.AUTH)] * 3, 600, Cause.ERROR),
+        # a refusal of our own is no measurement: one is enough, and it does not wait
+        (Record(), [failed(ProbeError.NOT_ALLOWED)], 1, Cause.FIRST),
+        (reported(True), [failed(ProbeError.NOT_ALLOWED)], 1, Cause.FLIP),
+        (reported(False, None), [failed(ProbeError.NOT_ALLOWED)], 1, Cause.ERROR),
+        (reported(False, ProbeError.TLS), [failed(ProbeError.NOT_ALLOWED)], 1, Cause.ERROR),
+        (reported(False, ProbeError.NOT_ALLOWED), [failed(ProbeError.NOT_ALLOWED)], 600, None),
+        (reported(False, ProbeError.NOT_ALLOWED), [failed(ProbeError.TLS)] * 3, 59.9, None),
+        (reported(False, ProbeError.NOT_ALLOWED), [failed(ProbeError.TLS)] * 3, 60, Cause.ERROR),
     ],
 )
 def test_when_a_report_is_due(record, outcomes, now, cause):
@@ -147,6 +155,7 @@ def test_a_report_that_got_out_is_not_due_again():
         (a_status(ConditionStatus.TRUE, latency=70), True, None),
         (a_status(ConditionStatus.FALSE, "ProbeFailed"), False, None),
         (a_status(ConditionStatus.FALSE, "AuthFailed"), False, ProbeError.AUTH),
+        (a_status(ConditionStatus.FALSE, "NotAllowed"), False, ProbeError.NOT_ALLOWED),
     ],
 )
 def test_a_judged_condition_is_taken_over(status, verdict, error):

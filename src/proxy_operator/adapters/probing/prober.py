@@ -19,6 +19,7 @@ from proxy_operator.adapters.probing.target import (
     parse_target,
     tunnelled_request,
 )
+from proxy_operator.domain.allow_list import is_within, refused_endpoint
 from proxy_operator.domain.health import ProbeError
 from proxy_operator.domain.proxy import Scheme
 from proxy_operator.health.ports import LocalProbeError, ProbeOutcome, ProbePhases, ProbeRequest
@@ -97,7 +98,14 @@ class _Probe:
     async def _fetch(self, target: Target) -> Head:
         request = self._request
         addresses = await self._resolver.resolve(request.host, request.port)
+        if request.networks is not None:
+            addresses = [one for one in addresses if is_within(request.networks, one.host)]
+        if not addresses:
+            raise FailedProbeError(
+                ProbeError.NOT_ALLOWED, refused_endpoint(request.host, request.port)
+            )
         self._step = _Step.CONNECT
+        # Of the addresses just looked at, never of the name: it may lead elsewhere by now.
         connection = await connect(addresses)
         try:
             channel: Channel = connection

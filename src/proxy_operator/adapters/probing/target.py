@@ -5,6 +5,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 from urllib.parse import quote, urlsplit
 
+from proxy_operator.domain.allow_list import ascii_host
 from proxy_operator.domain.secret import Credentials
 
 # RFC 3986: what may stand in a path or a query as it is; anything else is percent-encoded, so
@@ -38,7 +39,7 @@ def parse_target(url: str) -> Target:
         raise ValueError("it must not carry credentials")
     is_https = parts.scheme == "https"
     default = 443 if is_https else 80
-    host = _ascii_host(parts.hostname)
+    host = ascii_host(parts.hostname)
     bracketed = f"[{host}]" if ":" in host else host
     path = quote(parts.path or "/", safe=_PATH_SAFE)
     if parts.query:
@@ -50,16 +51,6 @@ def parse_target(url: str) -> Target:
         host_header=bracketed if port in {None, default} else f"{bracketed}:{port}",
         path=path,
     )
-
-
-def _ascii_host(host: str) -> str:
-    try:
-        ascii_host = host.encode("idna").decode() if not host.isascii() else host
-    except UnicodeError as err:
-        raise ValueError("its host is not a valid name") from err
-    if any(not 32 < ord(char) < 127 for char in ascii_host):
-        raise ValueError("its host is not a valid name")
-    return ascii_host
 
 
 def connect_request(target: Target, credentials: Credentials | None) -> bytes:

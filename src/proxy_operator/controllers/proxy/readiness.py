@@ -7,7 +7,7 @@ from proxy_operator.domain.condition import (
     HealthyReason,
     find,
 )
-from proxy_operator.domain.event import BECAME_HEALTHY, BECAME_UNHEALTHY
+from proxy_operator.domain.event import BECAME_HEALTHY, BECAME_UNHEALTHY, PROBE_DENIED
 from proxy_operator.domain.health import HealthReport, ProbeError
 from proxy_operator.domain.proxy import Proxy
 
@@ -69,6 +69,9 @@ def _show_report(p: Pass, report: HealthReport) -> None:
         if before is not ConditionStatus.TRUE:
             p.tell(BECAME_HEALTHY, "a probe through the proxy succeeded")
         return
+    if report.error is ProbeError.NOT_ALLOWED:
+        _show_denial(p, report.detail)
+        return
     reason = (
         HealthyReason.AUTH_FAILED if report.error is ProbeError.AUTH else HealthyReason.PROBE_FAILED
     )
@@ -76,3 +79,12 @@ def _show_report(p: Pass, report: HealthReport) -> None:
     p.set_condition(ConditionType.HEALTHY, ConditionStatus.FALSE, reason, message)
     if before is not ConditionStatus.FALSE:
         p.tell(BECAME_UNHEALTHY, message)
+
+
+def _show_denial(p: Pass, message: str) -> None:
+    was_denied = _reason(p.proxy) == HealthyReason.NOT_ALLOWED
+    p.set_condition(
+        ConditionType.HEALTHY, ConditionStatus.FALSE, HealthyReason.NOT_ALLOWED, message
+    )
+    if not was_denied:
+        p.tell(PROBE_DENIED, message)

@@ -8,6 +8,7 @@ import socket
 import ssl
 from collections.abc import Iterator
 from datetime import timedelta
+from ipaddress import ip_network
 from typing import Any
 
 import pytest
@@ -524,6 +525,35 @@ async def test_the_next_address_is_tried_when_one_is_slow(prober, clogged):
         outcome = await prober.probe(a_request(port, host="two.example"))
     assert outcome.error is None
     assert 0.24 <= outcome.latency.total_seconds() < 2
+
+
+async def test_only_allowed_addresses_of_a_name_are_connected_to(prober):
+    async with serving(saying(OK)) as port, serving(saying(OK), host="127.0.0.2") as other:
+        prober._resolver = _Known(("127.0.0.1", port), ("127.0.0.2", other))
+        networks = (ip_network("127.0.0.2/32"),)
+        outcome = await prober.probe(a_request(port, host="two.example", networks=networks))
+        assert outcome.error is None
+
+
+async def test_no_credentials_leave_for_an_address_that_is_not_allowed(prober):
+    reached = asyncio.Event()
+
+    async def note(_reader: Reader, _writer: Writer) -> None:
+        reached.set()
+
+    async with serving(note) as port:
+        outcome = await prober.probe(
+            a_request(
+                port,
+                host="localhost",
+                networks=(ip_network("10.1.0.0/16"),),
+                credentials=Credentials(username="u", password="p"),
+            )
+        )
+        await asyncio.sleep(0.02)
+    assert outcome.error is ProbeError.NOT_ALLOWED
+    assert outcome.detail == f"its endpoint localhost:{port} is not allowed by --allow-endpoints"
+    assert not reached.is_set()
 
 
 async def test_all_addresses_refuse(prober, closed_port):

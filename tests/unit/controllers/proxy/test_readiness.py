@@ -76,6 +76,28 @@ async def test_a_failed_proxy_is_unhealthy_and_says_why(error: ProbeError, reaso
     assert world.events.reasons() == ["BecameUnhealthy"]
 
 
+async def test_a_proxy_that_may_not_be_probed_says_so_once():
+    world = await a_world(an_external())
+    await world.one_pass()
+    for detail in ("its endpoint is not allowed", "its endpoint is not allowed"):
+        await world.report(is_healthy=False, error=ProbeError.NOT_ALLOWED, detail=detail)
+        await world.one_pass()
+    row = await world.healthy()
+    assert (row.status, row.reason) == (ConditionStatus.FALSE, "NotAllowed")
+    assert row.message == "its endpoint is not allowed"
+    assert (await world.proxy()).status.phase is Phase.UNHEALTHY
+    assert world.events.reasons() == ["ProbeDenied"]
+
+
+async def test_a_proxy_that_failed_before_it_was_forbidden_says_so_too():
+    world = await a_world(an_external())
+    await world.one_pass()
+    for error in (ProbeError.TIMEOUT, ProbeError.NOT_ALLOWED):
+        await world.report(is_healthy=False, error=error, detail="why")
+        await world.one_pass()
+    assert world.events.reasons() == ["BecameUnhealthy", "ProbeDenied"]
+
+
 async def test_a_restart_keeps_the_verdict_until_there_is_a_new_one():
     world = await a_running_world(a_proxy())
     world.health.reports.clear()
