@@ -126,6 +126,21 @@ def open_squid(target: Target) -> Iterator[Squid]:
         yield squid
 
 
+def complaints_of(conf: Path) -> tuple[int, list[str]]:
+    """Let squid read a configuration; its exit code, and what it did not like."""
+    done = subprocess.run(
+        [str(SQUID), "-k", "parse", "-f", str(conf)], capture_output=True, text=True, check=False
+    )
+    complaints = [
+        line
+        for line in done.stderr.splitlines()
+        if ("WARNING" in line or "ERROR" in line or "FATAL" in line)
+        # That is what `via off` is for.
+        and "HTTP requires the use of Via" not in line
+    ]
+    return done.returncode, complaints
+
+
 @pytest.mark.parametrize(
     "settings",
     [
@@ -150,17 +165,7 @@ def test_squid_reads_the_configuration_without_complaint(
 ) -> None:
     conf = tmp_path / "squid.conf"
     conf.write_text(squid_conf(settings))
-    done = subprocess.run(
-        [str(SQUID), "-k", "parse", "-f", str(conf)], capture_output=True, text=True, check=False
-    )
-    complaints = [
-        line
-        for line in done.stderr.splitlines()
-        if ("WARNING" in line or "ERROR" in line or "FATAL" in line)
-        # That is what `via off` is for.
-        and "HTTP requires the use of Via" not in line
-    ]
-    assert (done.returncode, complaints) == (0, [])
+    assert complaints_of(conf) == (0, [])
 
 
 CREDENTIALS = [
