@@ -61,7 +61,8 @@ def rolled_out(cluster) -> None:
 
 
 def in_operator(cluster, *command: str) -> str:
-    return cluster.kubectl("exec", OWN, "deployment/proxy-operator", "--", *command)
+    said: str = cluster.kubectl("exec", OWN, "deployment/proxy-operator", "--", *command)
+    return said
 
 
 def test_what_is_installed_by_hand_lends_a_proxy_and_leaves_nothing(cluster, tmp_path):
@@ -126,6 +127,7 @@ def test_what_is_installed_by_hand_lends_a_proxy_and_leaves_nothing(cluster, tmp
 
 def can(cluster, *question: str) -> bool:
     try:
-        return cluster.kubectl(*question).strip() == "yes"
+        said: str = cluster.kubectl(*question)
     except subprocess.CalledProcessError:  # the answer no
         return False
+    return said.strip() == "yes"
