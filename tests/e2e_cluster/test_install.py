@@ -1,4 +1,7 @@
-"""From nothing to a lease and back to nothing, by the commands of docs/operations.md."""
+"""From nothing to a lease and back to nothing, by the commands of docs/operations.md.
+
+It needs the cluster to itself; what modules share is made by later ones in the alphabet.
+"""
 
 import json
 import subprocess

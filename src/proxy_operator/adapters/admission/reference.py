@@ -13,10 +13,15 @@ from proxy_operator.domain.phase import RULES as PHASE_RULES
 from proxy_operator.domain.proxy import LocalEngine, ProviderName
 
 NOT_SERVED: Final[dict[str, tuple[str, ...]]] = {
-    "provider": (ProviderName.KUBERNETES, ProviderName.GCP),
+    "provider": (ProviderName.GCP,),
     "local.engine": (LocalEngine.SQUID,),
 }
 """Values, by their field, that manifests may have and this version refuses to carry out."""
+ONE_HOME: Final[dict[str, str]] = {
+    ProviderName.KUBERNETES: "in a cluster only",
+    ProviderName.LOCAL: "by the standalone operator only",
+}
+"""Providers that one home has and the other has not."""
 
 _HEAD: Final = f"""\
 <!-- Generated from the types in src/proxy_operator/domain by `make generate`. -->
@@ -104,12 +109,16 @@ def _fields(schema: Schema, path: str) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _unserved(field: str) -> str:
-    """Say what of a field this version does not serve; a provider's block goes with it."""
+    """Say what of a field is not served, or not everywhere; a provider's block goes with it."""
     if field in NOT_SERVED["provider"]:
         return " Not served by this version."
+    if field in ONE_HOME:
+        return f" Served {ONE_HOME[field]}."
+    said = [f"`{provider}` is served {where}." for provider, where in ONE_HOME.items()]
     values = NOT_SERVED.get(field, ())
     listed = ", ".join(f"`{value}`" for value in values)
-    return f" Not served by this version: {listed}." if values else ""
+    told = [f"Not served by this version: {listed}."] if values else []
+    return "".join(f" {text}" for text in (told + said if field == "provider" else told))
 
 
 def _default(node: Schema) -> str:
