@@ -11,17 +11,10 @@ import pytest
 from tests.e2e.home import TOKEN, Home, Operator, a_local, an_external, credentials
 from tests.e2e.origin import Origin
 from tests.e2e.processes import arguments_of, children_of, environment_of, until
+from tests.spellings import spellings
 
 PASSWORD = 'S3cr3t-päss/"w@rd'
 WRONG = "Wr0ng-p@ssw0rd"
-
-
-def spellings(text: str) -> set[str]:
-    """Every way in which it could show: raw, in a URL, in JSON, in base64 at any offset."""
-    encoded = text.encode()
-    shifted = [base64.b64encode(b"x" * n + encoded)[4 * (n > 0) : -4].decode() for n in range(3)]
-    quoted = {quote(text, safe=""), quote(text)}
-    return {text, json.dumps(text)[1:-1], repr(text)[1:-1], *quoted, *shifted}
 
 
 SPELLINGS = {one for text in (PASSWORD, WRONG, TOKEN) for one in spellings(text)}

@@ -10,6 +10,7 @@ from proxy_operator.adapters.admission.crd import document
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.fixtures import kube_api
 from tests.integration.replicas import ClusterSite
+from tests.integration.secret_site import SecretSite
 
 __all__ = ["kube_api"]
 
@@ -30,6 +31,18 @@ def proxy_api(kube_api: ControlPlane) -> ControlPlane:
 def site(proxy_api: ControlPlane, tmp_path: Path) -> Iterator[ClusterSite]:
     """A namespace for the operators of one test, which end with it."""
     made = ClusterSite(proxy_api, tmp_path)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture(scope="module")
+def secret_site(
+    proxy_api: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SecretSite]:
+    """A namespace of the module's own; operators started there end with the module."""
+    made = SecretSite(proxy_api, tmp_path_factory.mktemp("site"))
     try:
         yield made
     finally:
