@@ -127,8 +127,10 @@ def _ways(allowed: tuple[AllowedHost, ...], host: str, port: int) -> tuple[Netwo
     )
     if _address(host) is not None:
         return networks if is_within(networks, host) else ()
+    # Others may read odd characters as the end of the host: `evil.example%2f.proxies.example`.
     name = _plain(host)
-    return None if any(one.admits_name(name, port) for one in allowed) else networks
+    is_name = _NAME.fullmatch(name) is not None
+    return None if is_name and any(one.admits_name(name, port) for one in allowed) else networks
 
 
 @lru_cache(maxsize=4096)

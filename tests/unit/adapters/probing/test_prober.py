@@ -528,11 +528,12 @@ async def test_the_next_address_is_tried_when_one_is_slow(prober, clogged):
 
 
 async def test_only_allowed_addresses_of_a_name_are_connected_to(prober):
-    async with serving(saying(OK)) as port, serving(saying(OK), host="127.0.0.2") as other:
+    refusing = saying(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+    async with serving(refusing) as port, serving(saying(OK), host="127.0.0.2") as other:
         prober._resolver = _Known(("127.0.0.1", port), ("127.0.0.2", other))
         networks = (ip_network("127.0.0.2/32"),)
         outcome = await prober.probe(a_request(port, host="two.example", networks=networks))
-        assert outcome.error is None
+    assert error_of(outcome) == (None, "")
 
 
 async def test_no_credentials_leave_for_an_address_that_is_not_allowed(prober):
