@@ -20,16 +20,14 @@ from proxy_operator.adapters.web.auth import (
 )
 from proxy_operator.adapters.web.bind import Bind
 from proxy_operator.adapters.web.listener import Listener
-from proxy_operator.app.serving import Listening
-from proxy_operator.app.settings import SettingError, Settings
-from proxy_operator.app.wiring import (
-    Fleet,
-    Foundations,
+from proxy_operator.app.endpoints import (
     build_discovery,
-    build_fleet,
     build_health_endpoint,
     build_metrics_endpoint,
 )
+from proxy_operator.app.serving import Listening
+from proxy_operator.app.settings import SettingError, Settings
+from proxy_operator.app.wiring import Fleet, Foundations, build_fleet
 from proxy_operator.runtime.clock import SystemClock
 from proxy_operator.runtime.manager import Manager
 

@@ -159,6 +159,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         kind=NAMESPACE,
         default_note="all",
         section=_HOME,
+        commands=("run", "down"),
         help="Reconcile the objects of this namespace only.",
     ),
     Option(

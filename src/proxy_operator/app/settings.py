@@ -299,6 +299,11 @@ def leader_timing(settings: Settings) -> Timing:
 
 
 def _check(settings: Settings) -> None:
+    if settings.gc.allow_namespaced and not (settings.standalone or settings.cluster_id):
+        raise SettingError(
+            f"{_named('gc.allow_namespaced')} needs {_named('cluster_id')}, one that no other"
+            " operator has: their instances would count as orphans"
+        )
     namespaced_gc = settings.gc.allow_namespaced and settings.watch_namespace is None
     if namespaced_gc:
         raise SettingError(

@@ -126,14 +126,14 @@ async def down(settings: Settings, narrator: Narrator) -> None:
     directory.prepare(create=False)
     if is_operator_running(directory):
         async with open_home(settings.home) as home:
-            await tear_down(home, narrator)
+            await tear_down(home, narrator, namespace=settings.watch_namespace)
         return
     async with StandaloneHome(settings).open(None) as base:
         fleet = build_fleet(base, settings, None)
         async with asyncio.TaskGroup() as group:
             working = group.create_task(base.manager.run())
             async with open_home(settings.home) as home:
-                await tear_down(home, narrator)
+                await tear_down(home, narrator, namespace=settings.watch_namespace)
             base.manager.request_stop()
             await working
         await delete_leftovers(fleet.providers, narrator)

@@ -3,29 +3,21 @@
 A home brings `Foundations`; everything above them is the same in every home.
 """
 
+import logging
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
 
-from proxy_operator.adapters.metrics.collectors import FleetCollector
 from proxy_operator.adapters.metrics.families import Registry as MetricsRegistry
-from proxy_operator.adapters.metrics.families import new_registry, render
+from proxy_operator.adapters.metrics.families import new_registry
 from proxy_operator.adapters.metrics.recorders import (
     LeaderRecorder,
-    LeaseRecorder,
     ProbeRecorder,
     ProviderRecorder,
     QueueRecorder,
     ReconcileRecorder,
 )
-from proxy_operator.adapters.web.auth import BearerGuard, Guard, OpenGuard, TokenSource
-from proxy_operator.adapters.web.dispatch import discovery_endpoint
-from proxy_operator.adapters.web.exchange import Endpoint
-from proxy_operator.adapters.web.limits import Limits
-from proxy_operator.adapters.web.listener import Listener
-from proxy_operator.adapters.web.probes import health_endpoint, metrics_endpoint
-from proxy_operator.adapters.web.server import HttpServer
 from proxy_operator.app.settings import Settings
 from proxy_operator.controllers.events import EventQueue
 from proxy_operator.controllers.orphan_gc.sweeper import OrphanSweeper, SweepSettings
@@ -33,8 +25,6 @@ from proxy_operator.controllers.proxy.context import Intervals, Ports, Surroundi
 from proxy_operator.controllers.proxy.inputs import ThreadFingerprints
 from proxy_operator.controllers.proxy.reconciler import ProxyReconciler
 from proxy_operator.controllers.proxy.watches import REFERENCE_INDEX, proxies_using, secrets_of
-from proxy_operator.discovery.model import DiscoverySettings
-from proxy_operator.discovery.service import DiscoveryService
 from proxy_operator.domain.allow_list import AllowList
 from proxy_operator.domain.names import CLOUD_INIT_LABEL, CREDENTIALS_LABEL
 from proxy_operator.domain.proxy import Proxy
@@ -42,13 +32,8 @@ from proxy_operator.domain.secret import Secret
 from proxy_operator.health.engine import HealthEngine, HealthSettings
 from proxy_operator.health.ports import Prober
 from proxy_operator.health.targets import TargetRules
-from proxy_operator.leasing.allowed import AllowedCredentials
-from proxy_operator.leasing.feed import CandidateFeed
-from proxy_operator.leasing.gate import CredentialsGate
-from proxy_operator.leasing.store import LeaseStore
-from proxy_operator.leasing.sweep import Sweeper
 from proxy_operator.provisioning.contract import Provider
-from proxy_operator.provisioning.credentials import MadeWith, SecretReader, ServingCredentials
+from proxy_operator.provisioning.credentials import MadeWith, SecretReader
 from proxy_operator.provisioning.errors import ProviderError
 from proxy_operator.provisioning.fence import Fence, FencedProvider, OpenFence
 from proxy_operator.provisioning.instrumented import InstrumentedProvider
@@ -58,15 +43,14 @@ from proxy_operator.runtime.clock import Clock
 from proxy_operator.runtime.controller import Controller
 from proxy_operator.runtime.informer import Informer
 from proxy_operator.runtime.manager import Cache, Manager
-from proxy_operator.runtime.objects import ObjectClient, ObjectKey
+from proxy_operator.runtime.objects import ObjectClient
 from proxy_operator.runtime.source import Channel, enqueue_mapped, enqueue_own
-from proxy_operator.runtime.store import Store, StoreEvent
-from proxy_operator.runtime.supervisor import Policy
 from proxy_operator.runtime.workqueue import WorkQueue
 from proxy_operator.runtime.write_through import WriteThrough
 
+logger = logging.getLogger(__name__)
+
 _PROVIDER_CALL: Final = timedelta(seconds=30)
-_HTTP_GRACE: Final = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +88,7 @@ class Fleet:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class Part:
     """A loop by its name, as the manager wants it."""
 
     name: str
@@ -165,7 +149,7 @@ def build_fleet(base: Foundations, settings: Settings, own_url: str | None) -> F
         base.manager.add_cache(cache)
     base.manager.add(base.events, elected=False)
     _add_controller(base, settings, fleet)
-    base.manager.add(_Part("health", health.run), elected=True)
+    base.manager.add(Part("health", health.run), elected=True)
     _add_gc(base, settings, fleet)
     return fleet
 
@@ -234,6 +218,11 @@ def _add_controller(base: Foundations, settings: Settings, fleet: Fleet) -> None
 
 def _add_gc(base: Foundations, settings: Settings, fleet: Fleet) -> None:
     if settings.watch_namespace is not None and not settings.gc.allow_namespaced:
+        logger.warning(
+            "orphans are not collected: only one namespace is watched and"
+            " --gc-allow-namespaced is not set",
+            extra={"namespace": settings.watch_namespace},
+        )
         return
     sweeper = OrphanSweeper(
         base.client,
@@ -245,66 +234,7 @@ def _add_gc(base: Foundations, settings: Settings, fleet: Fleet) -> None:
             interval=settings.gc.interval,
             min_age=settings.gc.min_age,
             is_dry_run=settings.gc.dry_run,
+            namespace=None if settings.standalone else settings.watch_namespace,
         ),
     )
-    base.manager.add(_Part("orphan-gc", sweeper.run), elected=True)
-
-
-def build_discovery(
-    base: Foundations,
-    settings: Settings,
-    fleet: Fleet,
-    tokens: TokenSource | None,
-    listener: Listener,
-) -> None:
-    """Wire the lease store and the discovery API; no tokens is no authentication."""
-    discovery = settings.discovery
-    leases = LeaseStore(base.clock, discovery.cooldown_window)
-    credentials = AllowedCredentials(
-        ServingCredentials(fleet.reader, fleet.made_with), fleet.allowed
-    )
-    gate = CredentialsGate(leases, fleet.proxies.store, credentials)
-    fleet.proxies.store.add_handler(CandidateFeed(gate).handle)
-    for secrets in fleet.secrets:
-        secrets.store.add_handler(lambda event: gate.recheck(_users_of(fleet.proxies.store, event)))
-    FleetCollector(base.metrics, fleet.proxies.store.list, leases.total_leases)
-    service = DiscoveryService(
-        fleet.proxies.store,
-        leases,
-        credentials,
-        LeaseRecorder(base.metrics),
-        DiscoverySettings(max_ttl=discovery.max_lease_ttl),
-    )
-    guard: Guard = OpenGuard(discovery.bind) if tokens is None else BearerGuard(tokens)
-    base.manager.add(_Part("lease-sweep", Sweeper(leases).run), elected=False)
-
-    def may_lease() -> bool:
-        # The term ends in time even when the loop is late to be told of it.
-        return base.manager.is_leader and base.fence.is_open
-
-    _serve(base, listener, discovery_endpoint(service, guard, may_lease))
-
-
-def _users_of(proxies: Store[Proxy], event: StoreEvent[Secret]) -> list[ObjectKey]:
-    """Return the Proxies that refer to a Secret that came, changed or went."""
-    secret = event.new or event.old
-    return proxies_using(proxies, secret) if secret is not None else []
-
-
-def build_health_endpoint(base: Foundations, listener: Listener) -> None:
-    """Wire `/healthz` and `/readyz`."""
-
-    def unready() -> str | None:
-        return "; ".join(base.manager.unready_reasons()) or None
-
-    _serve(base, listener, health_endpoint({}, {"caches": unready}))
-
-
-def build_metrics_endpoint(base: Foundations, listener: Listener) -> None:
-    """Wire `/metrics`."""
-    _serve(base, listener, metrics_endpoint(lambda: render(base.metrics)))
-
-
-def _serve(base: Foundations, listener: Listener, endpoint: Endpoint) -> None:
-    server = HttpServer(listener, endpoint, Limits(), _HTTP_GRACE)
-    base.manager.add(server, elected=False, policy=Policy.FATAL)
+    base.manager.add(Part("orphan-gc", sweeper.run), elected=True)

@@ -86,6 +86,7 @@ class Manager:
         self._grace = grace
         self._supervisor = Supervisor(clock)
         self._caches: list[Cache] = []
+        self._first: list[_Entry] = []
         self._everywhere: list[_Entry] = []
         self._elected: list[_Entry] = []
         self._names = {_START, _LEADERSHIP}
@@ -101,6 +102,11 @@ class Manager:
         """Add a part, before `run`; an elected one runs only while this process leads."""
         self._claim(runnable.name)
         (self._elected if elected else self._everywhere).append(_Entry(runnable, policy))
+
+    def add_first(self, runnable: Runnable, *, policy: Policy = Policy.RESTART) -> None:
+        """Add a part that needs no cache, before `run`: it starts first and stops last."""
+        self._claim(runnable.name)
+        self._first.append(_Entry(runnable, policy))
 
     @property
     def is_leader(self) -> bool:
@@ -151,6 +157,7 @@ class Manager:
         self._names.add(name)
 
     async def _start(self) -> None:
+        self._start_all(self._first)
         for cache in self._caches:
             self._supervisor.start(f"cache {cache.name}", cache.run)
         for cache in self._caches:
@@ -180,6 +187,7 @@ class Manager:
             await self._supervisor.cancel(_LEADERSHIP)
             await self._release()
             await self._stop_all(self._everywhere, self._grace)
+            await self._stop_all(self._first, self._grace)
         finally:
             await self._supervisor.stop()
         logger.info("stopped")

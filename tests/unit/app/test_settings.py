@@ -145,6 +145,13 @@ def test_the_token_is_never_shown():
     assert "s3cret-token" not in repr(settings)
 
 
+def test_collecting_in_a_namespace_of_a_cluster_needs_an_id_of_its_own():
+    given: Given = {"gc_allow_namespaced": True, "watch_namespace": "crawl"}
+    with pytest.raises(SettingError, match="--cluster-id"):
+        load_settings(given, {})
+    assert load_settings({**given, "cluster_id": "mine"}, {}).gc.allow_namespaced
+
+
 def test_collecting_in_a_namespace_needs_one():
     with pytest.raises(SettingError, match="--watch-namespace"):
         load_settings({**STANDALONE, "gc_allow_namespaced": True}, {})

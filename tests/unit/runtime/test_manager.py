@@ -143,6 +143,21 @@ async def test_starts_caches_then_everything_then_the_elected_and_stops_in_rever
     assert not manager.is_leader
 
 
+async def test_what_needs_no_cache_starts_before_them_and_stops_last():
+    diary = Diary()
+    manager = Manager(LoopClock(EPOCH))
+    manager.add_cache(Cache("proxies", diary, sync_after=5))
+    manager.add_first(Part("health", diary))
+    async with running(manager) as run:
+        await asyncio.sleep(1)
+        assert diary.lines == ["health runs"]
+        await asyncio.sleep(10)
+        manager.request_stop()
+        await run
+    assert diary.lines.index("health ended") < diary.lines.index("proxies ended")
+    assert diary.lines[:2] == ["health runs", "proxies synced"]
+
+
 async def test_cancelling_is_a_request_to_stop():
     diary = Diary()
     manager = a_manager(diary)

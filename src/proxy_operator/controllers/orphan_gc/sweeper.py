@@ -27,6 +27,11 @@ class SweepSettings:
     interval: timedelta = timedelta(minutes=10)
     min_age: timedelta = timedelta(minutes=10)
     is_dry_run: bool = False
+    namespace: str | None = None
+    """Where Proxies may be listed; None is everywhere.
+
+    With a namespace, nobody else may have this cluster id: their instances would be orphans here.
+    """
 
 
 class OrphanSweeper:
@@ -58,7 +63,7 @@ class OrphanSweeper:
         if not listed:
             return 0
         try:
-            proxies = await self._reader.list(Proxy)
+            proxies = await self._reader.list(Proxy, namespace=self._settings.namespace)
         except ObjectError as err:
             logger.warning("sweep skipped: proxies cannot be listed", extra={"error": str(err)})
             return 0

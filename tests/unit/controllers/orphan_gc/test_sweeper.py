@@ -201,3 +201,24 @@ async def test_an_instance_of_a_proxy_that_cannot_be_read_is_no_orphan():
     assert await sweeper.sweep() == 1
     assert {*world.provider.instances} == {kept}
     assert orphan != kept
+
+
+async def test_a_sweep_in_one_namespace_asks_for_no_other():
+    world = await a_world()
+    asked: list[Any] = []
+
+    class Listening(Unreadable):
+        async def list(self, kind: Any, **scope: Any) -> Any:
+            asked.append(scope.get("namespace"))
+            return await super().list(kind, **scope)
+
+    plant(world, "uid-1")
+    sweeper = OrphanSweeper(
+        Listening(world),
+        world.registry,
+        world.events,
+        world.clock,
+        SweepSettings(CLUSTER, namespace="crawl"),
+    )
+    assert await sweeper.sweep() == 1
+    assert asked == ["crawl"]
