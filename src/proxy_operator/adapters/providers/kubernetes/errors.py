@@ -19,6 +19,9 @@ _QUOTA: Final = re.compile(
     r"exceeded quota: (?P<name>\S+), requested: (?P<requested>\S+), used: \S+,"
     r" limited: (?P<limited>[^\s;]+)"
 )
+# What the admission plugins ServiceAccount and ResourceQuota say of a namespace, or of a quota, so
+# new that the controllers have not come to it yet.
+_TOO_EARLY: Final = ("error looking up service account", "status unknown for quota")
 
 
 @contextlib.contextmanager
@@ -54,6 +57,8 @@ def _refusal(what: str, err: ForbiddenError) -> ProviderError:
         )
     if "exceeded quota" in message:
         return QuotaExceededError(f"a ResourceQuota leaves no room to {what}")
+    if any(text in message for text in _TOO_EARLY):
+        return TransientProviderError(f"could not {what} yet: {message}")
     return PermanentProviderError(f"the API server refused to {what}: {message}")
 
 

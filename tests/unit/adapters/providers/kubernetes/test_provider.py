@@ -252,6 +252,17 @@ async def test_an_outdated_pod_is_returned_and_not_touched() -> None:
     [
         (QUOTA, QuotaExceededError),
         (ForbiddenError('violates PodSecurity "restricted:latest"'), PermanentProviderError),
+        (
+            ForbiddenError(
+                'pods "p" is forbidden: error looking up service account new/default:'
+                ' serviceaccount "default" not found'
+            ),
+            TransientProviderError,
+        ),
+        (
+            ForbiddenError('pods "p" is forbidden: status unknown for quota: q, resources: pods'),
+            TransientProviderError,
+        ),
         (InvalidError("Pod p", (FieldError("spec", "", "bad"),)), PermanentProviderError),
         (NotFoundError('namespaces "x" not found'), TransientProviderError),
         (ConflictError("the quota changed"), TransientProviderError),
