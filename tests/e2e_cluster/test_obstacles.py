@@ -1,0 +1,62 @@
+"""What keeps a squid Pod from starting, and that it starts once that has gone."""
+
+from tests.e2e_cluster.fleet import a_squid
+from tests.e2e_cluster.installation import Installation
+from tests.e2e_cluster.kube import RESTRICTED, Kube, conditions_of, until
+
+MISSING_IMAGE = "localhost/nobody-made-this:1"
+
+
+def test_a_quota_is_shown_and_waited_for(kube: Kube, operator: Installation) -> None:
+    with kube.namespace("quota") as namespace:
+        quota = {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}
+        path = f"api/v1/namespaces/{namespace}/resourcequotas"
+        kube.create(path, quota)
+        until("counted quota", lambda: used_of(kube, path), within=30)
+        kube.apply(a_squid(namespace, "one"))
+
+        row = kube.wait_condition(namespace, "one", "Provisioned", "QuotaExceeded")
+        assert "ResourceQuota none leaves no room" in row["message"]
+        proxy = kube.proxy(namespace, "one")
+        assert proxy
+        assert kube.pods_of(proxy) == []
+
+        kube.kubectl("delete", "resourcequota", "none", f"--namespace={namespace}")
+        kube.wait_ready(namespace, "one")
+
+
+def used_of(kube: Kube, path: str) -> object:
+    return (kube.get(f"{path}/none") or {}).get("status", {}).get("used")
+
+
+def test_an_image_that_cannot_be_pulled_is_named(kube: Kube, operator: Installation) -> None:
+    with kube.namespace("image") as namespace:
+        kube.apply(a_squid(namespace, "one", kubernetes={"image": MISSING_IMAGE}))
+
+        def said() -> object:
+            row = conditions_of(kube.proxy(namespace, "one")).get("Provisioned", {})
+            return row if MISSING_IMAGE in row.get("message", "") else None
+
+        until("image in the condition", said, within=60)
+        described = kube.kubectl("describe", "proxy", "one", f"--namespace={namespace}")
+        assert f"image {MISSING_IMAGE} cannot be pulled" in described
+
+        # An edit replaces the Pod that never started.
+        kube.apply(a_squid(namespace, "one"))
+        proxy = kube.wait_ready(namespace, "one", within=90)
+        assert len(kube.pods_of(proxy)) == 1
+
+
+def test_a_namespace_applied_with_its_proxy(kube: Kube, operator: Installation) -> None:
+    """Its service account comes a moment later than the first attempt to make a Pod."""
+    names = [f"together-{number}" for number in range(3)]
+    try:
+        for name in names:
+            metadata = {"name": name, "labels": RESTRICTED}
+            namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+            kube.apply(namespace, a_squid(name, "one"))
+        for name in names:
+            kube.wait_ready(name, "one")
+    finally:
+        # With Proxies in them: those go too, with their instances.
+        kube.kubectl("delete", "namespace", *names, "--ignore-not-found", "--timeout=90s")
