@@ -5,7 +5,7 @@ import os
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Final, Protocol
 
 from proxy_operator.adapters.admission.validate import Admission
 from proxy_operator.adapters.kube.access import ClusterAccess, ClusterConfigError
@@ -14,7 +14,7 @@ from proxy_operator.adapters.kube.events import EventApi
 from proxy_operator.adapters.kube.in_cluster import is_in_cluster
 from proxy_operator.adapters.kube.leader_lock import LeaderLock
 from proxy_operator.adapters.kube.object_client import KubeObjectClient
-from proxy_operator.adapters.kube.resources import NAMESPACE, ResourceClient
+from proxy_operator.adapters.kube.resources import NAMESPACE, Document, Resource, ResourceClient
 from proxy_operator.adapters.kube.sources import discover_access
 from proxy_operator.adapters.probing.prober import ProxyProber
 from proxy_operator.adapters.probing.tls import probe_tls_context
@@ -32,7 +32,7 @@ from proxy_operator.domain.proxy import ProviderName
 from proxy_operator.provisioning.contract import Provider
 from proxy_operator.provisioning.term_fence import TermFence
 from proxy_operator.runtime.clock import SystemClock
-from proxy_operator.runtime.errors import ForbiddenError
+from proxy_operator.runtime.errors import ForbiddenError, NotFoundError
 from proxy_operator.runtime.lock_elector import LockElector, new_identity
 from proxy_operator.runtime.manager import Manager
 from proxy_operator.runtime.objects import ObjectKey
@@ -103,6 +103,12 @@ class ClusterHome:
             finally:
                 prober.close()
 
+    async def lock_obstacle(self) -> str | None:
+        """Say why no operator can lead by the lock of the settings, or nothing."""
+        access = self._access()
+        async with KubeClient(access) as client:
+            return await lock_obstacle(ResourceClient(client), self._lock_key(access).namespace)
+
     def _access(self) -> ClusterAccess:
         cluster = self._settings.cluster
         return discover_access(cluster.kubeconfig, cluster.context, os.environ, self._clock)
@@ -120,7 +126,11 @@ async def down(settings: Settings, narrator: Narrator) -> None:
     does it itself.
     """
     set_up_logging(settings.log.level, settings.log.format)
-    async with ClusterHome(settings).open(None) as base:
+    operators = ClusterHome(settings)
+    obstacle = await operators.lock_obstacle()
+    if obstacle is not None:
+        narrator.line(obstacle)
+    async with operators.open(None) as base:
         fleet = build_fleet(base, settings, None)
         async with asyncio.TaskGroup() as group:
             working = group.create_task(base.manager.run())
@@ -130,6 +140,32 @@ async def down(settings: Settings, narrator: Narrator) -> None:
                 await delete_leftovers(fleet.providers, narrator)
             base.manager.request_stop()
             await working
+
+
+class NamespaceReader(Protocol):
+    """What is asked of a cluster about a namespace."""
+
+    async def get(self, resource: Resource, key: ObjectKey) -> Document:
+        """Return the object; NotFoundError, ForbiddenError."""
+
+
+async def lock_obstacle(cluster: NamespaceReader, namespace: str) -> str | None:
+    """Say why no Lease can be had in a namespace; nothing when it can, or nobody may know."""
+    try:
+        found = await cluster.get(NAMESPACE, ObjectKey("", namespace))
+    except NotFoundError:
+        state = "does not exist"
+    except ForbiddenError:
+        return None
+    else:
+        if "deletionTimestamp" not in found["metadata"]:
+            return None
+        state = "is on its way out"
+    return (
+        f"namespace {namespace} {state}, so this command cannot hold the operators' Lease there"
+        " and waits for an operator elsewhere; if none runs, name another namespace with"
+        " --leader-namespace"
+    )
 
 
 async def _own_id(client: KubeClient) -> str:
