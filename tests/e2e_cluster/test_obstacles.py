@@ -47,16 +47,17 @@ def test_an_image_that_cannot_be_pulled_is_named(kube: Kube, operator: Installat
         assert len(kube.pods_of(proxy)) == 1
 
 
-def test_a_namespace_applied_with_its_proxy(kube: Kube, operator: Installation) -> None:
-    """Its service account comes a moment later than the first attempt to make a Pod."""
-    names = [f"together-{number}" for number in range(3)]
+def test_a_namespace_may_come_and_go_with_its_proxy(kube: Kube, operator: Installation) -> None:
+    """Its service account comes a moment after it, and before that no Pod is admitted."""
+    name = "together"
+    namespace = {"apiVersion": "v1", "kind": "Namespace"}
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "spec": {"hard": {"pods": "10"}}}
+    kube.apply(
+        {**namespace, "metadata": {"name": name, "labels": RESTRICTED}},
+        {**quota, "metadata": {"name": "some", "namespace": name}},
+        a_squid(name, "one"),
+    )
     try:
-        for name in names:
-            metadata = {"name": name, "labels": RESTRICTED}
-            namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
-            kube.apply(namespace, a_squid(name, "one"))
-        for name in names:
-            kube.wait_ready(name, "one")
+        kube.wait_ready(name, "one")
     finally:
-        # With Proxies in them: those go too, with their instances.
-        kube.kubectl("delete", "namespace", *names, "--ignore-not-found", "--timeout=90s")
+        kube.kubectl("delete", "namespace", name, "--timeout=60s")

@@ -1,65 +1,73 @@
-"""Uninstalling leaves nothing. By its name the last module: the operator is gone after it."""
+"""Uninstalled in the wrong order: `down` still leaves nothing.
 
-import os
+By its name the last module: the operator that the others share is gone after it.
+"""
+
 import subprocess
-import sys
-from pathlib import Path
+from typing import NamedTuple
 
+from tests.e2e.home import COMMAND, environment
 from tests.e2e_cluster.fleet import a_squid, credentials
-from tests.e2e_cluster.installation import NAMESPACE, Installation, uninstall
+from tests.e2e_cluster.installation import INSTALL, NAMESPACE, Installation
 from tests.e2e_cluster.kube import PROXY_API, Kube, until
 
-PROGRAM = Path(sys.executable).with_name("proxy-operator")
 CRD = "apis/apiextensions.k8s.io/v1/customresourcedefinitions/proxies.crawl.example.com"
-ROLES = "apis/rbac.authorization.k8s.io/v1"
+MADE = "labelSelector=app.kubernetes.io/managed-by%3Dproxy-operator"
 
 
-def test_down_and_delete_leave_nothing(kube: Kube, operator: Installation) -> None:
+class Ended(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+def test_down_after_the_operator_has_gone_leaves_nothing(
+    kube: Kube, operator: Installation
+) -> None:
     with kube.namespace("leaving") as namespace:
         kube.apply(credentials(namespace, "login", "p"))
         kube.apply(a_squid(namespace, "one", secret="login"), a_squid(namespace, "two"))
         for name in ("one", "two"):
             kube.wait_ready(namespace, name)
 
-        said = down(kube)
+        # Returns at once; what waits for the Proxies' finalizers is the CRD.
+        kube.kubectl("delete", f"--filename={INSTALL}", "--wait=false")
+        path = f"api/v1/namespaces/{NAMESPACE}"
+        until("end of the operator", lambda: kube.get(path) is None, within=60)
+        assert len(kube.items(f"{PROXY_API}/proxies")) == 2
 
-        assert said.endswith("no Proxy and no instance is left\n")
-        assert kube.items(f"{PROXY_API}/proxies") == []
-        until("end of all that was made", lambda: made(kube) == [], within=30)
+        stuck = down(kube, "--timeout=4s")
+        assert stuck.code != 0
+        assert f"namespace {NAMESPACE} does not exist" in stuck.out + stuck.err
 
-        uninstall(kube)
+        ended = down(kube, "--leader-namespace=default", "--timeout=60s")
+        assert ended.code == 0, ended
+        assert ended.out.endswith("no Proxy and no instance is left\n")
 
-        assert kube.get(f"api/v1/namespaces/{NAMESPACE}") is None
-        assert kube.get(CRD) is None
-        for kind in ("clusterroles", "clusterrolebindings"):
-            names = [one["metadata"]["name"] for one in kube.items(f"{ROLES}/{kind}")]
-            assert [name for name in names if NAMESPACE in name] == []
+        until("end of the CRD", lambda: kube.get(CRD) is None, within=30)
+        until("end of what was made", lambda: made(kube) == [], within=30)
+        kube.kubectl("delete", "lease", "proxy-operator", "--namespace=default")
+
+
+def down(kube: Kube, *options: str) -> Ended:
+    """Run the command on this machine to its end."""
+    done = subprocess.run(
+        [COMMAND, "down", f"--kubeconfig={kube.cluster.kubeconfig}", *options],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env=environment(),
+    )
+    return Ended(done.returncode, done.stdout, done.stderr)
 
 
 def made(kube: Kube) -> list[str]:
     """Return what there is of the operator's in all namespaces."""
-    squids = "labelSelector=app.kubernetes.io/managed-by%3Dproxy-operator"
     return [
         one["metadata"]["name"]
         for kind in ("pods", "configmaps", "secrets")
-        for one in kube.items(f"api/v1/{kind}?{squids}")
+        for one in kube.items(f"api/v1/{kind}?{MADE}")
     ]
-
-
-def down(kube: Kube) -> str:
-    """Run the command on this machine, and return what it says."""
-    command = [str(PROGRAM), "down", f"--kubeconfig={kube.cluster.kubeconfig}", "--timeout=90s"]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=120, check=False, env=clean()
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def clean() -> dict[str, str]:
-    """Return the environment without what would choose another cluster or home."""
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith("PROXY_OPERATOR_") and name != "KUBECONFIG"
-    }
