@@ -18,6 +18,7 @@ from multidict import CIMultiDict
 from proxy_operator import __version__
 from proxy_operator.adapters.kube.access import ClusterAccess, Identity
 from proxy_operator.adapters.kube.errors import error_of, read_status
+from proxy_operator.adapters.kube.unreachable import reason_of
 from proxy_operator.runtime.errors import UnavailableError
 from proxy_operator.runtime.ratelimit import jittered
 
@@ -199,4 +200,4 @@ def _as_unavailable(request: Request) -> Iterator[None]:
     except TimeoutError as err:
         raise UnavailableError(f"the API server does not answer about {request.subject}") from err
     except (aiohttp.ClientError, OSError) as err:
-        raise UnavailableError(f"the API server cannot be reached: {err}") from err
+        raise UnavailableError(f"the API server cannot be reached: {reason_of(err)}") from err
