@@ -73,8 +73,13 @@ class Origin:
             thread.start()
 
     @property
+    def port(self) -> int:
+        """Where HTTP is served, for whole URLs too: so it passes for a proxy."""
+        return self._plain.server_port
+
+    @property
     def http(self) -> str:
-        return f"http://127.0.0.1:{self._plain.server_port}/page"
+        return f"http://127.0.0.1:{self.port}/page"
 
     @property
     def health(self) -> str:

@@ -9,10 +9,11 @@ import pytest
 from proxy_operator.adapters.admission.crd import document
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.fixtures import kube_api
+from tests.e2e.conftest import origin
 from tests.integration.replicas import ClusterSite
 from tests.integration.secret_site import SecretSite
 
-__all__ = ["kube_api"]
+__all__ = ["kube_api", "origin"]
 
 
 @pytest.fixture(scope="session")

@@ -111,10 +111,25 @@ class ClusterSite:
         until(replica.is_leader, "an operator leads")
         return replica
 
-    def cli(self, *arguments: str, stdin: str = "", server: str | None = None) -> Ended:
-        """Run a command on objects in this namespace, as the user `person`."""
-        kubeconfig = self.kubeconfig(f"person-{next(_numbers)}", server or self.plane.url)
-        return command(self.root, *arguments, "--kubeconfig", str(kubeconfig), stdin=stdin)
+    def place(self) -> tuple[str, ...]:
+        """Return the options by which a command finds this namespace, as a user of its own."""
+        kubeconfig = self.kubeconfig(f"person-{next(_numbers)}", self.plane.url)
+        return "--kubeconfig", str(kubeconfig), "--namespace", self.namespace
+
+    def cli(self, *arguments: str, stdin: str = "") -> Ended:
+        """Run a command on objects in this namespace to its end."""
+        return command(self.root, *arguments, *self.place(), stdin=stdin)
+
+    def down(self) -> Ended:
+        """Run `down` for this namespace to its end."""
+        kubeconfig = self.kubeconfig(f"person-{next(_numbers)}", self.plane.url)
+        return command(
+            self.root,
+            "down",
+            *("--kubeconfig", str(kubeconfig), "--leader-namespace", self.namespace),
+            *("--deletion-poll", "200ms", *QUICK),
+            env={"PROXY_OPERATOR_WATCH_NAMESPACE": self.namespace},
+        )
 
     # Objects
 
