@@ -18,6 +18,7 @@ from multidict import CIMultiDict
 from proxy_operator import __version__
 from proxy_operator.adapters.kube.access import ClusterAccess, Identity
 from proxy_operator.adapters.kube.errors import error_of, read_status
+from proxy_operator.adapters.kube.sockets import new_socket
 from proxy_operator.adapters.kube.unreachable import reason_of
 from proxy_operator.runtime.errors import UnavailableError
 from proxy_operator.runtime.ratelimit import jittered
@@ -65,7 +66,9 @@ class KubeClient:
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=_CONNECTIONS, keepalive_timeout=60),
+            connector=aiohttp.TCPConnector(
+                limit=_CONNECTIONS, keepalive_timeout=60, socket_factory=new_socket
+            ),
             # Compressed lists cost both sides more time than the network between them.
             headers={
                 "Accept": JSON,

@@ -18,6 +18,7 @@ async def failure(url: str, **how: object) -> str:
             await session.get(url, **how)  # type: ignore[arg-type] # any option of a request
         # Transports close in the loop's next turns.
         await asyncio.sleep(0.01)
+    assert isinstance(caught.value, aiohttp.ClientError | OSError)
     return reason_of(caught.value)
 
 
