@@ -58,7 +58,11 @@ class HealthyReason(StrEnum):
 
 
 class Condition(
-    msgspec.Struct, kw_only=True, frozen=True, rename={"last_transition_at": "lastTransitionTime"}
+    msgspec.Struct,
+    kw_only=True,
+    frozen=True,
+    gc=False,
+    rename={"last_transition_at": "lastTransitionTime"},
 ):
     """One row of `status.conditions`. Messages carry no request ids or times."""
 
@@ -79,7 +83,10 @@ class Condition(
 
 def find(conditions: Sequence[Condition], kind: ConditionType) -> Condition | None:
     """Return the condition of that type, or None."""
-    return next((c for c in conditions if c.type == kind), None)
+    for condition in conditions:
+        if condition.type == kind:
+            return condition
+    return None
 
 
 def is_true(conditions: Sequence[Condition], kind: ConditionType) -> bool:

@@ -11,7 +11,9 @@ API_GROUP = "crawl.example.com"
 API_VERSION = f"{API_GROUP}/v1alpha1"
 
 
-class ObjectMeta(msgspec.Struct, kw_only=True, frozen=True, rename="camel", omit_defaults=True):
+class ObjectMeta(
+    msgspec.Struct, kw_only=True, frozen=True, gc=False, rename="camel", omit_defaults=True
+):
     """The part of `metadata` this operator reads. Unknown members are ignored on decode."""
 
     name: str

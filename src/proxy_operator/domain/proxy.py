@@ -39,8 +39,14 @@ from proxy_operator.domain.meta import API_VERSION, ObjectMeta
 KIND: Final = "Proxy"
 
 
-class _Wire(msgspec.Struct, kw_only=True, frozen=True, rename="camel", omit_defaults=True):
-    """Shape shared by all parts of a spec: camelCase on the wire, immutable here."""
+class _Wire(
+    msgspec.Struct, kw_only=True, frozen=True, gc=False, rename="camel", omit_defaults=True
+):
+    """Shape shared by all parts of a spec: camelCase on the wire, immutable here.
+
+    Values only, so no cycle can pass through: with gc=False here and in metadata and status, a
+    collection of garbage does not visit the whole fleet.
+    """
 
 
 class Mode(StrEnum):
@@ -258,7 +264,7 @@ class ProxySpec(_Wire, frozen=True):
     health_check: HealthCheck = HealthCheck()
 
 
-class ProxyStatus(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
+class ProxyStatus(msgspec.Struct, kw_only=True, gc=False, rename="camel", omit_defaults=True):
     """What the operator saw. Only the proxy reconciler writes it."""
 
     phase: Annotated[Phase | None, Meta(description="A summary for people.")] = None
@@ -281,7 +287,7 @@ class ProxyStatus(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=Tr
     ] = ()
 
 
-class Proxy(msgspec.Struct, kw_only=True, rename="camel"):
+class Proxy(msgspec.Struct, kw_only=True, gc=False, rename="camel"):
     """One proxy. Objects from a store are shared: change a `draft`, never the original."""
 
     metadata: ObjectMeta
