@@ -1,0 +1,227 @@
+"""When each rule of deploy/monitoring/alerts.yaml fires and when it does not.
+
+Series are in promtool's notation, one value a minute: `1+0x5` is six times 1, `0+2x9` counts up by
+2, `_x9` is no value for nine minutes. Series without a job get the job that the rules select.
+"""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+
+class Case(NamedTuple):
+    """Series in which an alert is quiet at one minute and fires at a later one."""
+
+    alert: str
+    series: Mapping[str, str]
+    quiet_at: int
+    fires_at: int
+    labels: Mapping[str, str]
+    """Beside job and severity."""
+    summary: str
+
+
+CALLS: Final = "proxy_operator_provider_requests_total"
+PROXIES: Final = "proxy_operator_proxies"
+
+FIRING: Final = (
+    Case(
+        "ProxyOperatorHasNoLeader",
+        {
+            'leader_election_master_status{name="a",instance="1"}': "1+0x9 0+0x20",
+            'leader_election_master_status{name="a",instance="2"}': "0+0x30",
+        },
+        quiet_at=10,
+        fires_at=11,
+        labels={},
+        summary="Operators run, and none of them leads.",
+    ),
+    Case(
+        "ProxyOperatorWorkerHangs",
+        {'workqueue_longest_running_processor_seconds{name="proxy"}': "0+60x20"},
+        quiet_at=6,
+        fires_at=8,
+        labels={"name": "proxy"},
+        summary="A pass has been running for 8m 0s.",
+    ),
+    Case(
+        "ProxyOperatorFallsBehind",
+        {
+            'workqueue_queue_duration_seconds_bucket{name="proxy",le="10.0"}': "0+0x60",
+            'workqueue_queue_duration_seconds_bucket{name="proxy",le="100.0"}': "0+6x60",
+            'workqueue_queue_duration_seconds_bucket{name="proxy",le="+Inf"}': "0+6x60",
+        },
+        quiet_at=14,
+        fires_at=17,
+        labels={"name": "proxy"},
+        summary="Changes wait 1m 31s for a worker.",
+    ),
+    Case(
+        "ProxyOperatorReconcileErrors",
+        {
+            'controller_runtime_reconcile_errors_total{controller="proxy"}': "0+3x60",
+            'controller_runtime_reconcile_total{controller="proxy",result="error"}': "0+3x60",
+            'controller_runtime_reconcile_total{controller="proxy",result="success"}': "0+7x60",
+        },
+        quiet_at=14,
+        fires_at=17,
+        labels={"controller": "proxy"},
+        summary="30% of all passes fail.",
+    ),
+    # The series begins with the first refusal, and there is no second one.
+    Case(
+        "ProviderRefuses",
+        {f'{CALLS}{{provider="gcp",op="create",result="permanent"}}': "_x9 1+0x60"},
+        quiet_at=8,
+        fires_at=10,
+        labels={"provider": "gcp", "op": "create"},
+        summary="Provider gcp refuses create.",
+    ),
+    # An old series counts on.
+    Case(
+        "ProviderRefuses",
+        {f'{CALLS}{{provider="gcp",op="create",result="permanent"}}': "1+0x39 2+0x60"},
+        quiet_at=39,
+        fires_at=42,
+        labels={"provider": "gcp", "op": "create"},
+        summary="Provider gcp refuses create.",
+    ),
+    Case(
+        "ProviderQuotaReached",
+        {f'{CALLS}{{provider="gcp",op="create",result="quota"}}': "_x9 1+0x4 2+0x4 3+0x4 4+0x60"},
+        quiet_at=18,
+        fires_at=20,
+        labels={"provider": "gcp", "op": "create"},
+        summary="Provider gcp has no more to give.",
+    ),
+    Case(
+        "ProviderCallsFail",
+        {
+            f'{CALLS}{{provider="gcp",op="get",result="transient"}}': "0+3x60",
+            f'{CALLS}{{provider="gcp",op="get",result="success"}}': "0+1x60",
+        },
+        quiet_at=14,
+        fires_at=17,
+        labels={"provider": "gcp"},
+        summary="75% of the calls of gcp fail.",
+    ),
+    Case(
+        "OrphansAreNotLookedFor",
+        {
+            f'{CALLS}{{provider="gcp",op="list_by_tag",result="success"}}': "0+1x9 9+0x120",
+            f'{CALLS}{{provider="gcp",op="list_by_tag",result="permanent"}}': "0+0x9 0+1x120",
+        },
+        quiet_at=90,
+        fires_at=100,
+        labels={"provider": "gcp"},
+        summary="Instances of gcp cannot be listed.",
+    ),
+    Case(
+        "ProxiesFailed",
+        {f'{PROXIES}{{phase="Failed"}}': "0+0x9 2+0x20"},
+        quiet_at=14,
+        fires_at=15,
+        labels={},
+        summary="2 proxies ask for what cannot be had.",
+    ),
+    # Two operators show the same fleet.
+    Case(
+        "FewProxiesAreReady",
+        {
+            f'{PROXIES}{{phase="Ready",instance="1"}}': "6+0x9 4+0x30",
+            f'{PROXIES}{{phase="Ready",instance="2"}}': "6+0x9 4+0x30",
+            f'{PROXIES}{{phase="Unhealthy",instance="1"}}': "4+0x9 6+0x30",
+            f'{PROXIES}{{phase="Unhealthy",instance="2"}}': "4+0x9 6+0x30",
+            f'{PROXIES}{{phase="Deleting",instance="1"}}': "100+0x60",
+        },
+        quiet_at=19,
+        fires_at=20,
+        labels={},
+        summary="Only 40% of the proxies are Ready.",
+    ),
+    Case(
+        "ProxiesDoNotComeUp",
+        {
+            f'{PROXIES}{{phase="Pending"}}': "1+0x80",
+            f'{PROXIES}{{phase="Provisioning"}}': "2+0x80",
+        },
+        quiet_at=29,
+        fires_at=30,
+        labels={},
+        summary="At least 3 proxies have been on their way for long.",
+    ),
+    Case(
+        "ProxiesDoNotGo",
+        {f'{PROXIES}{{phase="Deleting"}}': "0+0x9 1+0x80"},
+        quiet_at=53,
+        fires_at=55,
+        labels={},
+        summary="At least 1 proxies have been going for long.",
+    ),
+    Case(
+        "ProbesStartLate",
+        {
+            'proxy_operator_probe_lag_seconds_bucket{le="5.0"}': "0+0x60",
+            'proxy_operator_probe_lag_seconds_bucket{le="10.0"}': "0+60x60",
+            'proxy_operator_probe_lag_seconds_bucket{le="+Inf"}': "0+60x60",
+        },
+        quiet_at=14,
+        fires_at=17,
+        labels={},
+        summary="Probes start 9.5s late.",
+    ),
+    Case(
+        "LeasesAreRefused",
+        {
+            'proxy_operator_lease_requests_total{outcome="granted"}': "0+2x60",
+            'proxy_operator_lease_requests_total{outcome="no_match"}': "0+8x60",
+            'proxy_operator_lease_requests_total{outcome="invalid"}': "0+100x60",
+        },
+        quiet_at=9,
+        fires_at=12,
+        labels={},
+        summary="80% of the lease requests find no proxy.",
+    ),
+)
+
+SOUND: Final[Mapping[str, str]] = {
+    "up": "1+0x120",
+    'leader_election_master_status{name="a",instance="1"}': "1+0x120",
+    'leader_election_master_status{name="a",instance="2"}': "0+0x120",
+    'workqueue_longest_running_processor_seconds{name="proxy"}': "0+0x120",
+    'workqueue_queue_duration_seconds_bucket{name="proxy",le="10.0"}': "0+6x120",
+    'workqueue_queue_duration_seconds_bucket{name="proxy",le="100.0"}': "0+6x120",
+    'workqueue_queue_duration_seconds_bucket{name="proxy",le="+Inf"}': "0+6x120",
+    'controller_runtime_reconcile_errors_total{controller="proxy"}': "0+1x120",
+    'controller_runtime_reconcile_total{controller="proxy",result="error"}': "0+1x120",
+    'controller_runtime_reconcile_total{controller="proxy",result="success"}': "0+9x120",
+    f'{CALLS}{{provider="gcp",op="create",result="permanent"}}': "7+0x120",
+    f'{CALLS}{{provider="gcp",op="create",result="quota"}}': "7+0x120",
+    f'{CALLS}{{provider="gcp",op="get",result="transient"}}': "0+1x120",
+    f'{CALLS}{{provider="gcp",op="get",result="not_found"}}': "0+5x120",
+    f'{CALLS}{{provider="gcp",op="get",result="success"}}': "0+5x120",
+    f'{CALLS}{{provider="gcp",op="list_by_tag",result="success"}}': "0+1x120",
+    f'{CALLS}{{provider="gcp",op="list_by_tag",result="transient"}}': "0+1x120",
+    f'{PROXIES}{{phase="Ready"}}': "9+0x120",
+    f'{PROXIES}{{phase="Unhealthy"}}': "1+0x120",
+    f'{PROXIES}{{phase="Failed"}}': "0+0x120",
+    # Some come and go all the time, but there are moments without.
+    f'{PROXIES}{{phase="Pending"}}': "0 1 " * 60,
+    f'{PROXIES}{{phase="Provisioning"}}': "3 0 " * 60,
+    f'{PROXIES}{{phase="Deleting"}}': "0 0 0 2 " * 30,
+    'proxy_operator_probe_lag_seconds_bucket{le="5.0"}': "0+60x120",
+    'proxy_operator_probe_lag_seconds_bucket{le="10.0"}': "0+60x120",
+    'proxy_operator_probe_lag_seconds_bucket{le="+Inf"}': "0+60x120",
+    'proxy_operator_lease_requests_total{outcome="granted"}': "0+8x120",
+    'proxy_operator_lease_requests_total{outcome="no_match"}': "0+2x120",
+}
+"""A fleet with its everyday faults, for two hours: nothing fires."""
+
+EMPTY: Final[Mapping[str, str]] = {
+    "up": "1+0x120",
+    'leader_election_master_status{name="a"}': "1+0x120",
+    **{
+        f'{PROXIES}{{phase="{phase}"}}': "0+0x120"
+        for phase in ("Ready", "Unhealthy", "Failed", "Pending", "Provisioning", "Deleting")
+    },
+}
+"""An operator without a single Proxy."""
