@@ -32,6 +32,7 @@ NAMESPACED_ARGUMENTS: Final = (
     *ARGUMENTS,
     f"--watch-namespace={WATCHED}",
     f"--cluster-id={WATCHED}",
+    "--gc-allow-namespaced",
 )
 GRACE_SECONDS: Final = 30
 """Passes and requests under way get 11 s each, one after the other, the Lease 5 s in between."""
