@@ -24,12 +24,12 @@ def kinds(name: str) -> list[str]:
     return [document["kind"] for document in documents(name)]
 
 
-def flags(arguments: tuple[str, ...]) -> dict[str, str]:
+def flags(arguments: tuple[str, ...]) -> dict[str, str | bool]:
     """Arguments of a Deployment by parameter, as the command line would read them."""
     assert arguments[0] == "run"
     known = {option.flag: option.parameter for option in options_of("run")}
     parted = [argument.partition("=") for argument in arguments[1:]]
-    return {known[flag]: value for flag, _, value in parted}
+    return {known[flag]: value if equals else True for flag, equals, value in parted}
 
 
 @pytest.mark.parametrize(
@@ -115,6 +115,7 @@ def test_the_arguments_are_options_and_make_good_settings(arguments):
 def test_a_namespaced_operator_knows_its_namespace_and_id_without_asking_the_cluster():
     settings = load_settings(flags(workload.NAMESPACED_ARGUMENTS), {})
     assert (settings.watch_namespace, settings.cluster_id) == (WATCHED, WATCHED)
+    assert settings.gc.allow_namespaced
 
 
 def test_the_token_is_read_where_it_is_mounted():
