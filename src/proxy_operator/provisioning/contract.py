@@ -31,6 +31,8 @@ class CreateRequest(msgspec.Struct, kw_only=True, frozen=True):
     """Owner labels; they must be part of the create call itself."""
     user_data: bytes | None = None
     credentials: Credentials | None = None
+    is_repeated: bool = False
+    """This very create, by its request id, was accepted before; see `asks_again_after`."""
 
     def __repr__(self) -> str:
         return f"CreateRequest({self.namespace}/{self.proxy_name}, {self.name}, zone={self.zone!r})"
@@ -48,7 +50,7 @@ class InstanceList(NamedTuple):
 
 
 class Provider(Protocol):
-    """Five calls, and three facts that need no call."""
+    """Five calls, and four facts that need no call."""
 
     @property
     def appears_within(self) -> timedelta:
@@ -56,6 +58,14 @@ class Provider(Protocol):
 
         Deletion of a Proxy whose create got no answer waits so long before it takes NotFound
         for the truth.
+        """
+
+    @property
+    def asks_again_after(self) -> tuple[timedelta, ...]:
+        """When, since an accepted create, to ask for it again while no instance is to be seen.
+
+        For a provider that learns only after accepting a create that it came to nothing: the same
+        request again, `is_repeated`, then raises what became of the first. Empty: never.
         """
 
     def placements(self, spec: ProxySpec) -> tuple[str, ...]:
@@ -82,7 +92,8 @@ class Provider(Protocol):
         Idempotent by name: when an instance of that name with our owner labels exists, its id is
         returned and nothing is made. A foreign one is a PermanentProviderError. QuotaExceededError,
         StockOutError, PermanentProviderError, EnvironmentProviderError: nothing was made.
-        TransientProviderError: something may have been made.
+        TransientProviderError: something may have been made. A repeated create makes nothing
+        beside what the first one made, and is refused only for what came of the first.
         """
 
     async def get(self, provider_id: str) -> Instance:

@@ -26,6 +26,10 @@ class DecoratedProvider(ABC):
     def appears_within(self) -> timedelta:
         return self._inner.appears_within
 
+    @property
+    def asks_again_after(self) -> tuple[timedelta, ...]:
+        return self._inner.asks_again_after
+
     def placements(self, spec: ProxySpec) -> tuple[str, ...]:
         return self._inner.placements(spec)
 

@@ -118,6 +118,10 @@ class FakeProvider:
         self.zones = zones
         """Zones of specs without a gcp block; with one, its zone and fallbackZones count."""
         self.appears_within = timedelta(minutes=3)
+        self.asks_again_after: tuple[timedelta, ...] = ()
+        """A create that is asked for again finds what `late_refusals` hold."""
+        self.late_refusals: dict[str, Exception] = {}
+        """By zone: what an accepted create, of which nothing comes, turns out to have met."""
         self.provision_delay = timedelta(seconds=10)
         """From visible to Running."""
         self.appear_delay = _ZERO
@@ -290,6 +294,10 @@ class FakeProvider:
         provider_id = self.provider_id(
             namespace=request.namespace, name=request.name, zone=request.zone
         )
+        if request.is_repeated:
+            if request.zone in self.late_refusals:
+                raise self.late_refusals[request.zone]
+            return provider_id
         if self._require_possible(request):
             return provider_id
         self.world.creates.append(
@@ -301,7 +309,7 @@ class FakeProvider:
                 self._clock.now(),
             )
         )
-        if request.zone not in self.vanishing_zones:
+        if request.zone not in self.vanishing_zones | self.late_refusals.keys():
             self._make(request.name, request.zone, request.labels, request.spec.port or 3128)
         return provider_id
 

@@ -91,6 +91,9 @@ class Surroundings:
     seen: dict[str, str] = field(default_factory=dict)
     """UID to the provider id that was seen before it ran. Lost on restart: then a vanished
     instance is told from one still to appear by the deadline alone."""
+    asked: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """UID to request id, and how often it was asked again what came of that create. Lost on
+    restart: then it is asked once more."""
     made_with: MadeWith = field(default_factory=MadeWith)
 
 
@@ -213,8 +216,13 @@ class Pass:
     def forget_instance(self, reason: ProvisionedReason, message: str) -> None:
         """Stage that there is no instance any more."""
         self.proxy.status.provider_id = None
-        self.around.seen.pop(self.uid, None)
+        self.forget_waiting()
         self.set_unprovisioned(reason, message)
+
+    def forget_waiting(self) -> None:
+        """Drop what is remembered of an instance only until it runs."""
+        self.around.seen.pop(self.uid, None)
+        self.around.asked.pop(self.uid, None)
 
     def tell(self, event: EventKind, message: str) -> None:
         """Emit an Event on this Proxy."""

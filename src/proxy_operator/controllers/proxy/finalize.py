@@ -65,5 +65,5 @@ async def _delete_all(p: Pass, provider: Provider, intent: Intent | None) -> boo
 async def _drop_finalizer(p: Pass) -> None:
     rest = tuple(f for f in p.proxy.metadata.finalizers if f != FINALIZER)
     await p.patch_metadata(MetadataPatch(finalizers=rest))
-    p.around.seen.pop(p.uid, None)
+    p.forget_waiting()
     p.is_gone = not rest

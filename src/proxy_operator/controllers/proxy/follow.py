@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from proxy_operator.controllers.proxy.ask_again import ask_again, is_answer_due
 from proxy_operator.controllers.proxy.context import Pass
 from proxy_operator.controllers.proxy.failures import reason_of, show_provider_error
 from proxy_operator.controllers.proxy.inputs import Inputs, InputsError
@@ -20,7 +21,7 @@ from proxy_operator.domain.event import (
     INSTANCE_STOPPED,
     INSTANCE_VANISHED,
 )
-from proxy_operator.domain.instance import Instance, InstanceState, Outcome
+from proxy_operator.domain.instance import Instance, InstanceState, Intent, Outcome
 from proxy_operator.domain.names import SPEC_HASH_ANNOTATION
 from proxy_operator.provisioning.contract import Provider
 from proxy_operator.provisioning.errors import (
@@ -39,12 +40,14 @@ async def follow(
 ) -> Result:
     """Ask the provider about the recorded instance and act on the answer."""
     try:
-        instance = await provider.get(provider_id)
+        instance: Instance | None = await provider.get(provider_id)
     except InstanceNotFoundError:
-        return await _missing(p, provider, inputs)
+        instance = None
     except ProviderError as err:
         return show_provider_error(p, err)
     try:
+        if instance is None:
+            return await _missing(p, provider, inputs)
         return await follow_instance(p, provider, instance, inputs)
     except ProviderError as err:
         return show_provider_error(p, err)
@@ -108,8 +111,11 @@ async def _missing(p: Pass, provider: Provider, inputs: Inputs | InputsError) ->
         p.forget_instance(ProvisionedReason.PROVISIONING, "the spec changed before it appeared")
         return Result(p.intervals.requeue_now)
     intent = p.intent(provider)
-    was_seen = p.around.seen.get(p.uid) == p.proxy.status.provider_id
-    if intent and not was_seen and p.now < intent.created_at + p.intervals.appear_deadline:
+    if intent and isinstance(inputs, Inputs):
+        refused = await ask_again(p, provider, inputs, intent)
+        if refused is not None:
+            return refused
+    if intent and _may_still_appear(p, provider, intent):
         p.set_unprovisioned(ProvisionedReason.PROVISIONING, "the instance has yet to appear")
         return Result(p.intervals.provisioning_poll)
     if intent and intent.outcome is not Outcome.NEVER_APPEARED:
@@ -118,6 +124,13 @@ async def _missing(p: Pass, provider: Provider, inputs: Inputs | InputsError) ->
     p.tell(INSTANCE_NEVER_APPEARED, message)
     p.forget_instance(ProvisionedReason.INSTANCE_NEVER_APPEARED, message)
     return Result(appear_backoff(intent.attempt if intent else 1))
+
+
+def _may_still_appear(p: Pass, provider: Provider, intent: Intent) -> bool:
+    if p.now >= intent.created_at + p.intervals.appear_deadline:
+        return False
+    was_seen = p.around.seen.get(p.uid) == p.proxy.status.provider_id
+    return not was_seen or is_answer_due(p, provider, intent)
 
 
 async def _running(
@@ -134,7 +147,7 @@ async def _running(
         p.around.made_with.note(p.uid, inputs.credentials)
     if isinstance(inputs, Inputs) and p.recorded_hash != inputs.spec_hash:
         await p.patch_metadata(MetadataPatch(annotations={SPEC_HASH_ANNOTATION: inputs.spec_hash}))
-    p.around.seen.pop(p.uid, None)
+    p.forget_waiting()
     p.proxy.status.provider_id = instance.provider_id
     message = f"{inputs.reason}: {inputs.message}" if isinstance(inputs, InputsError) else ""
     p.set_condition(

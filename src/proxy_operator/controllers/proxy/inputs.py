@@ -48,7 +48,9 @@ async def gather_inputs(p: Pass) -> Inputs | InputsError:
     return Inputs(user_data, credentials, spec_hash(p.proxy.spec, fingerprint))
 
 
-def create_request(p: Pass, inputs: Inputs, *, zone: str, request_id: str) -> CreateRequest:
+def create_request(
+    p: Pass, inputs: Inputs, *, zone: str, request_id: str, is_repeated: bool = False
+) -> CreateRequest:
     """Return what to ask of a provider for this Proxy."""
     return CreateRequest(
         name=p.instance_name,
@@ -61,6 +63,7 @@ def create_request(p: Pass, inputs: Inputs, *, zone: str, request_id: str) -> Cr
         labels=owner_labels(uid=p.uid, cluster_id=p.around.cluster_id, spec_hash=inputs.spec_hash),
         user_data=inputs.user_data,
         credentials=inputs.credentials,
+        is_repeated=is_repeated,
     )
 
 

@@ -4,14 +4,13 @@ The order is the point: nothing is asked of a provider before the intent is stor
 """
 
 import uuid
-from typing import Final
 
 from proxy_operator.controllers.proxy.context import Pass
-from proxy_operator.controllers.proxy.failures import show, show_provider_error, wait
+from proxy_operator.controllers.proxy.failures import show_provider_error, wait
 from proxy_operator.controllers.proxy.follow import follow_instance, require_ours
 from proxy_operator.controllers.proxy.inputs import Inputs, create_request
+from proxy_operator.controllers.proxy.refusal import record_refusal
 from proxy_operator.controllers.proxy.retry import (
-    appear_backoff,
     may_appear_until,
     next_attempt,
     next_zone,
@@ -26,15 +25,8 @@ from proxy_operator.provisioning.errors import (
     PermanentProviderError,
     ProviderError,
     QuotaExceededError,
-    StockOutError,
 )
 from proxy_operator.runtime.reconciler import Result
-
-_OUTCOMES: Final[tuple[tuple[type[ProviderError], Outcome], ...]] = (
-    (StockOutError, Outcome.STOCK_OUT),
-    (QuotaExceededError, Outcome.QUOTA),
-    (PermanentProviderError, Outcome.REJECTED),
-)
 
 
 async def provision(p: Pass, provider: Provider, inputs: Inputs) -> Result:
@@ -147,23 +139,10 @@ async def _create(p: Pass, provider: Provider, inputs: Inputs, old: Intent | Non
             create_request(p, inputs, zone=zone, request_id=intent.request_id)
         )
     except (QuotaExceededError, PermanentProviderError) as err:
-        return await _refused(p, intent, err)
+        return await record_refusal(p, intent, err)
     except ProviderError as err:
         return show_provider_error(p, err)
     p.proxy.status.provider_id = provider_id
     p.set_unprovisioned(ProvisionedReason.PROVISIONING, "the instance was requested")
     p.tell(INSTANCE_REQUESTED, f"instance {provider_id} was requested")
     return Result(p.first_look)
-
-
-async def _refused(p: Pass, intent: Intent, err: ProviderError) -> Result:
-    """Write down that nothing was made, so that neither retry nor deletion has to wait for it."""
-    outcome = next(outcome for kind, outcome in _OUTCOMES if isinstance(err, kind))
-    await p.record_intent(intent.settled(outcome, p.now))
-    if outcome is Outcome.REJECTED:
-        show(p, ProvisionedReason.PERMANENT_ERROR, str(err))
-        return Result()
-    show(p, ProvisionedReason.QUOTA_EXCEEDED, str(err))
-    if outcome is Outcome.STOCK_OUT:
-        return Result(appear_backoff(intent.attempt))
-    return Result(p.intervals.quota_retry)

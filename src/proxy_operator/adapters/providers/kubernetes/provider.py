@@ -73,6 +73,10 @@ class KubernetesProvider:
     def appears_within(self) -> timedelta:
         return APPEARS_WITHIN
 
+    @property
+    def asks_again_after(self) -> tuple[timedelta, ...]:
+        return ()  # a create is answered once it is known what came of it
+
     def placements(self, spec: ProxySpec) -> tuple[str, ...]:  # noqa: ARG002 - the scheduler places
         return ("",)
 

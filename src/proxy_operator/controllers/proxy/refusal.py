@@ -1,0 +1,37 @@
+"""What a provider refused: written down, so that neither retry nor deletion has to wait for it."""
+
+from typing import Final
+
+from proxy_operator.controllers.proxy.context import Pass
+from proxy_operator.controllers.proxy.failures import show
+from proxy_operator.controllers.proxy.retry import appear_backoff
+from proxy_operator.domain.condition import ProvisionedReason
+from proxy_operator.domain.instance import Intent, Outcome
+from proxy_operator.provisioning.errors import (
+    PermanentProviderError,
+    ProviderError,
+    QuotaExceededError,
+    StockOutError,
+)
+from proxy_operator.runtime.reconciler import Result
+
+_OUTCOMES: Final[tuple[tuple[type[ProviderError], Outcome], ...]] = (
+    (StockOutError, Outcome.STOCK_OUT),
+    (QuotaExceededError, Outcome.QUOTA),
+    (PermanentProviderError, Outcome.REJECTED),
+)
+
+
+async def record_refusal(
+    p: Pass, intent: Intent, err: QuotaExceededError | PermanentProviderError
+) -> Result:
+    """Record that nothing came of the create and show why; return when to try again."""
+    outcome = next(outcome for kind, outcome in _OUTCOMES if isinstance(err, kind))
+    await p.record_intent(intent.settled(outcome, p.now))
+    if outcome is Outcome.REJECTED:
+        show(p, ProvisionedReason.PERMANENT_ERROR, str(err))
+        return Result()
+    show(p, ProvisionedReason.QUOTA_EXCEEDED, str(err))
+    if outcome is Outcome.STOCK_OUT:
+        return Result(appear_backoff(intent.attempt))
+    return Result(p.intervals.quota_retry)
