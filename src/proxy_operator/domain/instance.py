@@ -63,6 +63,7 @@ class Intent(
         "spec_hash": "specHash",
         "created_at": "time",
         "settled_at": "settledTime",
+        "retry_at": "retryTime",
     },
 ):
     """Record of the last create that was, or was about to be, sent.
@@ -83,15 +84,19 @@ class Intent(
     outcome: Outcome = Outcome.UNKNOWN
     settled_at: Annotated[datetime, Meta(tz=True)] | None = None
     """When `outcome` became known."""
+    retry_at: Annotated[datetime, Meta(tz=True)] | None = None
+    """When to try again, if whoever refused said so."""
 
-    def settled(self, outcome: Outcome, now: datetime) -> "Intent":
+    def settled(
+        self, outcome: Outcome, now: datetime, retry_at: datetime | None = None
+    ) -> "Intent":
         """Return the record of how this create ended."""
-        return msgspec.structs.replace(self, outcome=outcome, settled_at=now)
+        return msgspec.structs.replace(self, outcome=outcome, settled_at=now, retry_at=retry_at)
 
     def ran(self) -> "Intent":
         """Return the record once its instance ran: attempts count anew, other zones are clear."""
         return msgspec.structs.replace(
-            self, attempt=1, zones=(), outcome=Outcome.UNKNOWN, settled_at=None
+            self, attempt=1, zones=(), outcome=Outcome.UNKNOWN, settled_at=None, retry_at=None
         )
 
     def encode(self) -> str:

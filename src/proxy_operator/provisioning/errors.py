@@ -1,5 +1,7 @@
 """Errors of the provider contract: every adapter maps all that its SDK can raise to these."""
 
+from datetime import timedelta
+
 
 class ProviderError(Exception):
     """Base. The message is one sentence for people, free of request ids and times."""
@@ -11,6 +13,11 @@ class InstanceNotFoundError(ProviderError):
 
 class QuotaExceededError(ProviderError):
     """A limit was reached: wait for quota-retry, then ask again. Never a failure."""
+
+    def __init__(self, message: str, *, retry_after: timedelta | None = None) -> None:
+        """`retry_after` stands in for quota-retry when it is known how long to wait."""
+        super().__init__(message)
+        self.retry_after = retry_after
 
 
 class StockOutError(QuotaExceededError):

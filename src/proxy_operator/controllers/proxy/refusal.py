@@ -3,7 +3,7 @@
 from typing import Final
 
 from proxy_operator.controllers.proxy.context import Pass
-from proxy_operator.controllers.proxy.failures import show
+from proxy_operator.controllers.proxy.failures import show, wait
 from proxy_operator.controllers.proxy.retry import appear_backoff
 from proxy_operator.domain.condition import ProvisionedReason
 from proxy_operator.domain.instance import Intent, Outcome
@@ -27,11 +27,13 @@ async def record_refusal(
 ) -> Result:
     """Record that nothing came of the create and show why; return when to try again."""
     outcome = next(outcome for kind, outcome in _OUTCOMES if isinstance(err, kind))
-    await p.record_intent(intent.settled(outcome, p.now))
+    now, after = p.around.clock.now(), getattr(err, "retry_after", None)
+    retry_at = now + after if after is not None and outcome is Outcome.QUOTA else None
+    await p.record_intent(intent.settled(outcome, now, retry_at))
     if outcome is Outcome.REJECTED:
         show(p, ProvisionedReason.PERMANENT_ERROR, str(err))
         return Result()
     show(p, ProvisionedReason.QUOTA_EXCEEDED, str(err))
     if outcome is Outcome.STOCK_OUT:
         return Result(appear_backoff(intent.attempt))
-    return Result(p.intervals.quota_retry)
+    return Result(p.intervals.quota_retry) if retry_at is None else wait(retry_at - now)

@@ -22,7 +22,7 @@ def retry_at(intent: Intent, intervals: Intervals) -> datetime | None:
     if intent.outcome in ROTATES:
         return intent.settled_at + appear_backoff(intent.attempt)
     if intent.outcome is Outcome.QUOTA:
-        return intent.settled_at + intervals.quota_retry
+        return intent.retry_at or intent.settled_at + intervals.quota_retry
     return None
 
 
