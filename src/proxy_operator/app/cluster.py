@@ -22,6 +22,7 @@ from proxy_operator.adapters.providers.kubernetes.manifests import PodSettings
 from proxy_operator.adapters.providers.kubernetes.provider import KubernetesProvider
 from proxy_operator.adapters.telemetry.logging import set_up_logging
 from proxy_operator.app.client import open_home
+from proxy_operator.app.clouds import CloudProviders
 from proxy_operator.app.operating import as_setting_error
 from proxy_operator.app.serving import Listening
 from proxy_operator.app.session import Narrator, delete_leftovers, tear_down
@@ -88,12 +89,13 @@ class ClusterHome:
                     clock=clock,
                 )
 
+            clouds = CloudProviders(settings.providers, cluster_id, clock)
             try:
                 yield Foundations(
                     client=KubeObjectClient(client, Admission()),
                     events=EventQueue(EventApi(client, socket.gethostname()), clock),
                     cluster_id=cluster_id,
-                    providers={ProviderName.KUBERNETES: kubernetes},
+                    providers={ProviderName.KUBERNETES: kubernetes, **clouds.makers},
                     clock=clock,
                     manager=Manager(clock, elector),
                     prober=prober,
@@ -102,6 +104,7 @@ class ClusterHome:
                 )
             finally:
                 prober.close()
+                await clouds.close()
 
     async def lock_obstacle(self) -> str | None:
         """Say why no operator can lead by the lock of the settings, or nothing."""

@@ -71,6 +71,11 @@ class ProviderSettings:
     local_bind: str
     allow_targets: tuple[AllowedTarget, ...]
     squid_image: str
+    gcp_project: str | None
+    """None: the provider gcp is not to be had."""
+    gcp_endpoint: str
+    max_instances: int | None
+    max_creates_per_minute: int | None
 
 
 @dataclass(frozen=True, kw_only=True)

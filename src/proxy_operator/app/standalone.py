@@ -24,6 +24,7 @@ from proxy_operator.adapters.providers.local.provider import LocalProvider
 from proxy_operator.adapters.providers.local.reach import Reach, write_reach
 from proxy_operator.adapters.telemetry.logging import set_up_logging
 from proxy_operator.app.client import open_home
+from proxy_operator.app.clouds import CloudProviders
 from proxy_operator.app.operating import as_setting_error
 from proxy_operator.app.serving import Listening
 from proxy_operator.app.session import Narrator, delete_leftovers, tear_down
@@ -87,12 +88,13 @@ class StandaloneHome:
                     clock=clock,
                 )
 
+            clouds = CloudProviders(settings.providers, cluster_id, clock)
             try:
                 yield Foundations(
                     client=SqliteObjectClient(database, Admission(), clock),
                     events=EventQueue(EventLog(database, clock), clock),
                     cluster_id=cluster_id,
-                    providers={ProviderName.LOCAL: local},
+                    providers={ProviderName.LOCAL: local, **clouds.makers},
                     clock=clock,
                     manager=Manager(clock),
                     prober=prober,
@@ -100,6 +102,7 @@ class StandaloneHome:
                 )
             finally:
                 prober.close()
+                await clouds.close()
                 await database.close()
 
     async def _tell_instances(self, instances: Path, listening: Listening) -> None:

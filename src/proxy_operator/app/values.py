@@ -22,6 +22,8 @@ _NO: Final = {"false", "0", "no", "off"}
 _LABEL_VALUE: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _OBJECT_NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
 
+_GCP_PROJECT: Final = re.compile(r"([a-z0-9.-]{1,63}:)?[a-z][a-z0-9-]{4,28}[a-z0-9]")
+
 
 class Kind(NamedTuple):
     """A type of option: the word shown for its value, and its parser."""
@@ -107,6 +109,13 @@ def parse_cluster_id(text: str) -> str:
     return text
 
 
+def parse_gcp_project(text: str) -> str:
+    """Read the id of a Google Cloud project; one of a domain has the domain before a colon."""
+    if not _GCP_PROJECT.fullmatch(text):
+        raise ValueError(f"{text!r} is not the id of a project, such as my-project-123456")
+    return text
+
+
 def parse_token(text: str) -> str:
     """Read a bearer token (RFC 6750 section 2.1: visible ASCII). Never quoted in the error."""
     if not text.isascii() or not text.isprintable() or " " in text:
@@ -146,6 +155,7 @@ BIND: Final = Kind("HOST:PORT", parse_bind)
 CLUSTER_ID: Final = Kind("ID", parse_cluster_id)
 COUNT: Final = Kind("N", parse_count)
 DURATION: Final = Kind("DURATION", parse_span)
+GCP_PROJECT: Final = Kind("PROJECT", parse_gcp_project)
 NAMESPACE: Final = Kind("NAMESPACE", parse_namespace)
 PAIR: Final = Kind("KEY=VALUE", parse_pair)
 PATH: Final = Kind("PATH", parse_path)

@@ -32,6 +32,7 @@ from proxy_operator.domain.secret import Secret
 from proxy_operator.health.engine import HealthEngine, HealthSettings
 from proxy_operator.health.ports import Prober
 from proxy_operator.health.targets import TargetRules
+from proxy_operator.provisioning.brake import BrakedProvider, BrakeLimits
 from proxy_operator.provisioning.contract import Provider
 from proxy_operator.provisioning.credentials import MadeWith, SecretReader
 from proxy_operator.provisioning.errors import ProviderError
@@ -142,7 +143,7 @@ def build_fleet(base: Foundations, settings: Settings, own_url: str | None) -> F
         reader=reader,
         made_with=made_with,
         allowed=allowed,
-        providers=_providers(base),
+        providers=_providers(base, settings),
         health=health,
     )
     for cache in fleet.caches:
@@ -165,12 +166,18 @@ def _labelled_secrets(base: Foundations, settings: Settings, label: str) -> Info
     )
 
 
-def _providers(base: Foundations) -> Registry:
+def _providers(base: Foundations, settings: Settings) -> Registry:
     recorder = ProviderRecorder(base.metrics)
+    limits = BrakeLimits(
+        settings.providers.max_instances, settings.providers.max_creates_per_minute
+    )
 
     def decorate(name: str, provider: Provider) -> Provider:
         # The fence is innermost: it must be the last thing before the call.
-        guarded = TimedProvider(FencedProvider(provider, base.fence), _PROVIDER_CALL)
+        guarded: Provider = FencedProvider(provider, base.fence)
+        if limits.is_any:
+            guarded = BrakedProvider(guarded, limits, base.clock)
+        guarded = TimedProvider(guarded, _PROVIDER_CALL)
         return InstrumentedProvider(guarded, name, recorder, base.clock)
 
     return Registry(base.providers, decorate)
