@@ -1,4 +1,4 @@
-"""The books are right whatever happens: the bill is for what exists, and no request id is born twice."""
+"""The books are right whatever happens: billed is what exists, and no request id has two."""
 
 import contextlib
 from collections import Counter

@@ -2,6 +2,7 @@
 
 import json
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -96,7 +97,7 @@ def test_an_answer_that_the_vendor_would_never_give_is_an_error_of_the_fake(clou
 
 
 def test_an_instance_shows_what_was_asked_for(cloud):
-    fields = {
+    fields: dict[str, Any] = {
         "labels": {"proxy-operator-uid": "u-1"},
         "tags": {"items": ["proxy"]},
         "metadata": {"items": [{"key": "user-data", "value": "#cloud-config"}]},
