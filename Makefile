@@ -25,6 +25,13 @@ test: setup ## unit, property, contract, fault, architecture and standalone end-
 test-slow: setup ## what takes too long for `make test`, such as fifty kills of a real operator
 	$(BIN)/pytest -q -m slow
 
+test-oracle: build/oracle/.ready ## the fake Compute Engine against the vendor's own clients, in an environment of its own
+	build/oracle/bin/python -m pytest -q tests/oracle
+
+build/oracle/.ready: requirements/oracle.txt pyproject.toml hack/setup
+	@hack/setup "$(PYTHON)" build/oracle requirements/oracle.txt
+	@touch $@
+
 test-cluster: setup image ## tests on a real Kubernetes (docs/testing.md); builds it once, about 15 minutes
 	@PYTHON=$(BIN)/python hack/cluster/build
 	$(BIN)/pytest -q tests/integration
@@ -62,4 +69,4 @@ lock: setup ## resolve the dependencies anew into requirements/
 	hack/lock $(BIN)
 
 
-.PHONY: help setup run test test-slow test-cluster image check-wheel bench check fmt generate check-generate lock
+.PHONY: help setup run test test-slow test-oracle test-cluster image check-wheel bench check fmt generate check-generate lock

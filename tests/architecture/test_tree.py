@@ -35,7 +35,7 @@ def test_generated_files_are_fresh():
 
 
 def test_lock_files_hold_hashes_and_no_addresses():
-    for name in ("runtime", "dev"):
+    for name in ("runtime", "dev", "oracle"):
         text = (ROOT / "requirements" / f"{name}.txt").read_text()
         assert "://" not in text
         pins = re.findall(r"^([a-z0-9][^=\s]*)==", text, re.MULTILINE)
@@ -43,12 +43,12 @@ def test_lock_files_hold_hashes_and_no_addresses():
         assert len(re.findall(r"--hash=sha256:", text)) >= len(pins)
 
 
-def test_every_runtime_pin_is_a_development_pin_too():
+def test_every_runtime_pin_is_a_development_pin_too_and_those_are_the_oracles():
     pins = {
         name: set(re.findall(r"^\S+==\S+", (ROOT / f"requirements/{name}.txt").read_text(), re.M))
-        for name in ("runtime", "dev")
+        for name in ("runtime", "dev", "oracle")
     }
-    assert pins["runtime"] <= pins["dev"]
+    assert pins["runtime"] <= pins["dev"] <= pins["oracle"]
 
 
 def test_modules_stay_within_one_room():
