@@ -81,7 +81,7 @@ class Timing:
 
     @property
     def attempt(self) -> timedelta:
-        """For one attempt: a connection that hangs leaves time for another one."""
+        """For one request: a connection that hangs leaves time for another one."""
         return self.renew_deadline / 2
 
 

@@ -1,7 +1,7 @@
 """Takes part in an election by a record that all candidates write to.
 
 The rule: every write names the version of the record that it replaces, so of several candidates
-one succeeds; and no attempt outlasts the term it is to prolong.
+one succeeds; and no renewal outlasts the term it is to prolong.
 """
 
 import asyncio
@@ -93,7 +93,8 @@ class LockElector:
     async def release(self) -> None:
         """Give leadership up, so that a successor need not wait. Harmless when not leading.
 
-        Whatever acted as the leader must have ended. ObjectError when it could not be told.
+        Whatever acted as the leader must have ended. ObjectError or TimeoutError when it could not
+        be told.
         """
         self._term.close()
         self._record(is_leading=False)
@@ -108,8 +109,7 @@ class LockElector:
     async def _stand(self) -> bool:
         """Ask once for leadership; tell whether this process has it."""
         try:
-            async with asyncio.timeout(self._timing.attempt.total_seconds()):
-                await self._ask()
+            await self._ask()
         except (AlreadyExistsError, ConflictError):
             logger.debug("another candidate was faster", extra=self._names())
         except (ObjectError, TimeoutError) as err:
@@ -121,9 +121,8 @@ class LockElector:
 
     async def _renew(self) -> str:
         """Renew once; return what went wrong, nothing when all is well."""
-        limit = min(self._timing.attempt.total_seconds(), self._term.remaining())
         try:
-            async with asyncio.timeout(limit):
+            async with asyncio.timeout(self._term.remaining()):
                 await self._ask()
         except (ObjectError, TimeoutError) as err:
             failure = self._said(err)
@@ -153,7 +152,8 @@ class LockElector:
 
     async def _read(self) -> StoredRecord | None:
         try:
-            stored = await self._store.get()
+            async with self._attempt():
+                stored = await self._store.get()
         except NotFoundError:
             self._stored = None
             return None
@@ -166,12 +166,21 @@ class LockElector:
         )
         self._has_claimed = True
         asked_at = self._term.now()
-        if stored is None:
-            written = await self._store.create(record)
-        else:
-            written = await self._store.update(stored, record)
+        async with self._attempt():
+            if stored is None:
+                written = await self._store.create(record)
+            else:
+                written = await self._store.update(stored, record)
         self._note(written)
         self._term.extend(asked_at)
+
+    def _attempt(self) -> asyncio.Timeout:
+        """Bound one request, not several.
+
+        One that is cut off costs its connection, and far from the server a new connection takes
+        most of the time that a request may take.
+        """
+        return asyncio.timeout(self._timing.attempt.total_seconds())
 
     async def _release_once(self) -> None:
         stored = await self._read()

@@ -239,6 +239,17 @@ async def test_an_attempt_that_hangs_leaves_time_for_another_one():
         assert leader.term.is_open
 
 
+@pytest.mark.parametrize("there_and_back", [(1.5, 1.5), (0.0, 3.5), (3.5, 0.0)])
+async def test_a_server_far_away_can_be_led_from(there_and_back: tuple[float, float]):
+    candidate = Candidate(Server(), "a")
+    candidate.line.there, candidate.line.back = there_and_back
+    async with running(candidate) as task:
+        await until(lambda: candidate.term.is_open, 10)
+        await asyncio.sleep(120)
+        assert candidate.term.is_open
+        assert not task.done()
+
+
 async def test_an_answer_that_was_lost_costs_one_attempt_only():
     server = Server()
     leader = Candidate(server, "a")
