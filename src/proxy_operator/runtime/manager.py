@@ -205,8 +205,7 @@ class Manager:
             async with asyncio.timeout(_RELEASE_PATIENCE):
                 await self._elector.release()
         except (ObjectError, TimeoutError) as err:
-            error = str(err) or f"no answer within {_RELEASE_PATIENCE:g} s"
-            logger.warning(_NOT_RELEASED, extra={"error": error})
+            logger.warning(_NOT_RELEASED, extra={"error": str(err) or "no answer in time"})
         except Exception:
             logger.exception(_NOT_RELEASED)
 
