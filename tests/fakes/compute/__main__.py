@@ -121,8 +121,8 @@ async def main(options: argparse.Namespace) -> None:
     async with serving(Server(service, clock), "127.0.0.1", options.port) as address:
         host = address.removeprefix("http://")
         sys.stdout.write(
-            f"export GCE_METADATA_HOST={host} GCE_METADATA_IP={host}\n"
-            f"proxy-operator run … --gcp-endpoint {address} --gcp-project {PROJECT}\n"
+            f"proxy-operator run --gcp-project {PROJECT} --gcp-endpoint {address} …\n"
+            f"tokens: GCE_METADATA_HOST={host} GCE_METADATA_IP={host}\n"
             f"zones: {', '.join(world.conduct.zones)}\n"
         )
         sys.stdout.flush()

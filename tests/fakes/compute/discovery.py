@@ -18,6 +18,12 @@ EXCERPT: Final = Path(__file__).with_name("discovery.json")
 # Taken by the real API; some revisions of its description leave it out.
 _UNDESCRIBED: Final = {"compute.instances.aggregatedList": {"returnPartialSuccess": "boolean"}}
 
+# The real API does all that it describes; a client must not get something else here than there.
+_DONE: Final = {
+    *("alt", "filter", "maxResults", "pageToken", "prettyPrint", "requestId"),
+    "returnPartialSuccess",
+}
+
 _WHOLE_NUMBER: Final = re.compile(r"-?[0-9]{1,20}")
 
 
@@ -58,6 +64,8 @@ class Description:
                 raise _invalid(f"unknown query parameter {name}")
             if problem := _query_problem(schema, value):
                 raise _invalid(f"query parameter {name}: {problem}")
+            if name not in _DONE:
+                raise _invalid(f"query parameter {name}: the fake does not do this")
         if method.request is None:
             if request.body:
                 raise _invalid("this call takes no body")

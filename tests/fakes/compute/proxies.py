@@ -1,7 +1,7 @@
 """Running instances as real forward proxies: one process each, on the address that is its natIP.
 
 The cloud's addresses must be loopback ones (`Conduct.ip_prefix`, such as "127.77"), which need no
-set-up on Linux. A proxy listens on the port of the `http_port` line in its user data, if any.
+set-up on Linux. A proxy listens where its instance says in a label or its user data, if it does.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ from tests.fakes.compute.world import World
 ROOT: Final = Path(__file__).resolve().parents[3]
 LOOK_SECONDS: Final = 0.2
 PREFIX: Final = "127.77"
+PORT_LABEL: Final = "proxy-operator-port"
 PROXY_MODULE: Final = "tests.fakes.compute.proxy_process"
 
 
@@ -34,7 +35,7 @@ class Proxies:
     """Starts and ends processes so that they are what the world says."""
 
     def __init__(self, world: World, port: int) -> None:
-        """`port` is for instances whose user data names none."""
+        """`port` is for instances that name none."""
         self._world = world
         self._port = port
         self._processes: dict[Listener, asyncio.subprocess.Process] = {}
@@ -73,6 +74,9 @@ class Proxies:
 
 
 def port_of(machine: Machine, default: int) -> int:
-    """Return the port that the instance's user data sets a squid up for."""
+    """Return the port of the operator's label, or what the user data sets a squid up for."""
+    label = machine.labels.get(PORT_LABEL, "")
+    if label.isdecimal():
+        return int(label)
     match = re.search(r"^\s*http_port\s+(?:\S+:)?(\d+)", machine.metadata("user-data") or "", re.M)
     return int(match[1]) if match else default

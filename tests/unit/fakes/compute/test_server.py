@@ -127,7 +127,7 @@ async def test_a_running_instance_is_a_proxy_and_a_deleted_one_is_none():
         origin.close()
 
 
-def test_user_data_names_the_port():
+def test_a_label_or_user_data_names_the_port():
     body = a_body(ZONE, "proxy-a")
     world = World(SystemClock())
     user_data = "#cloud-config\nwrite_files:\n- content: |\n    http_port 8888\n"
@@ -135,6 +135,8 @@ def test_user_data_names_the_port():
     machine = world.add(PROJECT, ZONE, body, "stranger", 0.0)
     assert port_of(machine, 3128) == 8888
     assert port_of(strangers.make(world, ZONE, "proxy-b"), 3128) == 3128
+    body |= {"name": "proxy-c", "labels": {"proxy-operator-port": "8889"}}
+    assert port_of(world.add(PROJECT, ZONE, body, "stranger", 0.0), 3128) == 8889
 
 
 def test_switches_make_the_cloud():
@@ -157,8 +159,8 @@ async def test_by_hand():
     try:
         assert process.stdout is not None
         said = (await asyncio.wait_for(process.stdout.readline(), 60)).decode()
-        host = said.split("GCE_METADATA_HOST=")[1].split()[0]
-        url = f"http://{host}/compute/v1/projects/{PROJECT}/aggregated/instances"
+        address = said.split("--gcp-endpoint ")[1].split()[0]
+        url = f"{address}/compute/v1/projects/{PROJECT}/aggregated/instances"
         async with aiohttp.ClientSession() as session, session.get(url) as answer:
             assert (await answer.json())["kind"] == "compute#instanceAggregatedList"
     finally:

@@ -66,7 +66,7 @@ def test_an_insert_names_its_instance(cloud):
         ("GET", f"projects/{PROJECT}/aggregated/instances", {"maxresults": "1"}, 400),
         ("GET", f"projects/{PROJECT}/aggregated/instances", {"maxResults": "many"}, 400),
         ("GET", f"projects/{PROJECT}/aggregated/instances", {"returnPartialSuccess": "1"}, 400),
-        ("GET", f"projects/{PROJECT}/aggregated/instances", {"fields": "items"}, 200),
+        ("GET", f"projects/{PROJECT}/aggregated/instances", {"fields": "items"}, 400),
     ],
 )
 def test_paths_and_queries(cloud, method, path, query, status):
