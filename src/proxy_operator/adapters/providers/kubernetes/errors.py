@@ -19,9 +19,13 @@ _QUOTA: Final = re.compile(
     r"exceeded quota: (?P<name>\S+), requested: (?P<requested>\S+), used: \S+,"
     r" limited: (?P<limited>[^\s;]+)"
 )
-# What the admission plugins ServiceAccount and ResourceQuota say of a namespace, or of a quota, so
-# new that the controllers have not come to it yet.
-_TOO_EARLY: Final = ("error looking up service account", "status unknown for quota")
+# What the admission plugins ServiceAccount, ResourceQuota and OwnerReferencesPermissionEnforcement
+# say of a namespace, a quota or a CRD so new that it has not come to everybody's notice.
+_TOO_EARLY: Final = (
+    "error looking up service account",
+    "status unknown for quota",
+    "cannot find RESTMapping",
+)
 
 
 @contextlib.contextmanager

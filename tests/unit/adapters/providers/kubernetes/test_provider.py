@@ -260,6 +260,13 @@ async def test_an_outdated_pod_is_returned_and_not_touched() -> None:
             TransientProviderError,
         ),
         (
+            ForbiddenError(
+                'pods "p" is forbidden: cannot set blockOwnerDeletion in this case because cannot'
+                " find RESTMapping for APIVersion crawl.example.com/v1alpha1 Kind Proxy"
+            ),
+            TransientProviderError,
+        ),
+        (
             ForbiddenError('pods "p" is forbidden: status unknown for quota: q, resources: pods'),
             TransientProviderError,
         ),
