@@ -13,7 +13,7 @@ from tests.cluster.fixtures import node_cluster
 from tests.cluster.node import NodeCluster
 from tests.e2e_cluster.crawling import Inside, Origin
 from tests.e2e_cluster.installation import CRAWLERS, Installation, install_kind, uninstall
-from tests.e2e_cluster.kube import Kube
+from tests.e2e_cluster.kube import PROXY_API, Kube, until
 
 __all__ = ["node_cluster"]
 
@@ -63,5 +63,7 @@ def operator(kube: Kube, origin: Origin) -> Iterator[Installation]:
     try:
         made.wait_available()
         yield made
+        # Those of namespaces on their way out, which need an operator to go.
+        until("end of all Proxies", lambda: not kube.items(f"{PROXY_API}/proxies"), within=60)
     finally:
         uninstall(kube)

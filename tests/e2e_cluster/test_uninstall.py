@@ -36,7 +36,7 @@ def test_down_after_the_operator_has_gone_leaves_nothing(
         kube.kubectl("delete", f"--filename={INSTALL}", "--wait=false")
         path = f"api/v1/namespaces/{NAMESPACE}"
         until("end of the operator", lambda: kube.get(path) is None, within=60)
-        assert len(kube.items(f"{PROXY_API}/proxies")) == 2
+        assert len(kube.items(f"{PROXY_API}/namespaces/{namespace}/proxies")) == 2
 
         stuck = down(kube, "--timeout=4s")
         assert stuck.code != 0
