@@ -2,125 +2,52 @@
 
     .venv/bin/python -m bench.cluster SCENARIO [SIZE] [--rounds N] [--anchor COMMAND]
 
-Scenarios: `external`, `managed` and `pretended` create Proxies while the operator runs; `start`
-starts it on Proxies that it has settled before. In commands, {kubeconfig} and {size} are filled in.
+Scenarios: `external`, `probed`, `managed` and `pretended` create Proxies while the operator runs;
+`start` starts it on Proxies that it has settled before. In commands, {kubeconfig} and {size} are
+filled in.
 
 Operators take turns on one API server, which is emptied in between. CPU and memory are those of
 the operator's process; server, bench and operator share all cores. Compare figures of one run.
-`managed` makes Pods; there are no nodes, so the bench itself makes them run. `pretended` is the
-same with instances in memory, as an anchor is expected to do in both. It may write whole objects
-and not know all fields, so the rules between fields are off there.
+`probed` is `external` with endpoints that answer and probes of them, until all are healthy; an
+anchor does not probe. `managed` makes Pods; there are no nodes, so the bench itself makes them
+run. `pretended` is the same with instances in memory, as an anchor is expected to do in both. It
+may write whole objects and not know all fields, so the rules between fields are off there.
 """
 
 import argparse
 import asyncio
-import collections
 import os
-import re
 import shlex
-import signal
 import statistics
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from tests.cluster.state import state_directory
 
+from bench.cluster_operator import PATIENCE, Operator
 from bench.cluster_world import BASE, NAMESPACE, Nodes, Seen, World, started
-from bench.fleet import Usage, free_ports, usage
+from bench.fleet import responder, usage
 
-IDLE_SECONDS: Final = 1.0
-IDLE_SHARE: Final = 0.03
-"""Of a core: an operator that used less for so long has nothing left to do."""
-SYNCED: Final = re.compile(rb"caches have synced|ANCHOR synced")
-PATIENCE: Final = 300
+SCENARIOS: Final = ("external", "probed", "managed", "pretended", "start")
 POD_STARTS_AFTER: Final = 0.5
 PROXY_WRITES: Final = "writes to Proxies"
 
 Figures = dict[str, float]
-
-
-class Operator:
-    """One process of an operator, from its start to its stop."""
-
-    def __init__(self, command: list[str], world: World, log: Path) -> None:
-        self._command = command
-        self._kubeconfig = world.kubeconfig
-        self._log = log
-        self._synced = asyncio.Event()
-        self.synced_after = 0.0
-        self.busy_until: float | None = None
-
-    async def start(self) -> None:
-        self.started = time.monotonic()
-        self._process = await asyncio.create_subprocess_exec(
-            *self._command,
-            env=environment(self._kubeconfig, self._log.with_name("bytecode")),
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-        )
-        self._reading = asyncio.create_task(self._read())
-        self._sampling = asyncio.create_task(self._sample())
-
-    async def _read(self) -> None:
-        assert self._process.stdout is not None
-        with self._log.open("ab") as log:
-            async for line in self._process.stdout:
-                if not self._synced.is_set() and SYNCED.search(line):
-                    self.synced_after = time.monotonic() - self.started
-                    self._synced.set()
-                log.write(line)
-
-    async def _sample(self) -> None:
-        """Note the last moment at which it worked."""
-        history: collections.deque[tuple[float, float]] = collections.deque()
-        while self._process.returncode is None:
-            now, cpu = time.monotonic(), self.usage().cpu
-            history.append((now, cpu))
-            while now - history[1 if len(history) > 1 else 0][0] > IDLE_SECONDS:
-                history.popleft()
-            first, before = history[0]
-            is_idle = now - first >= IDLE_SECONDS and cpu - before < IDLE_SHARE * (now - first)
-            if not is_idle:
-                self.busy_until = None
-            elif self.busy_until is None:
-                self.busy_until = first
-            await asyncio.sleep(0.05)
-
-    def usage(self) -> Usage:
-        return usage(self._process.pid)
-
-    async def wait_until_synced(self) -> None:
-        async with asyncio.timeout(60):
-            await self._synced.wait()
-
-    async def wait_until_idle(self) -> float:
-        """Return the moment of its last work, once that is long enough ago."""
-        asked = time.monotonic()
-        async with asyncio.timeout(PATIENCE):
-            while self.busy_until is None or time.monotonic() - asked < IDLE_SECONDS:
-                if self._process.returncode is not None:
-                    raise SystemExit(f"the operator ended: {self._log.read_text()[-2000:]}")
-                await asyncio.sleep(0.05)
-        return self.busy_until
-
-    async def stop(self) -> None:
-        self._sampling.cancel()
-        self._process.send_signal(signal.SIGTERM)
-        await self._process.wait()
-        await self._reading
+SpecOf = Callable[[int], dict[str, Any]]
 
 
 class Bench:
     """Measures one operator after the other on one API server."""
 
-    def __init__(self, world: World, scenario: str, size: int) -> None:
+    def __init__(self, world: World, scenario: str, size: int, spec_of: SpecOf) -> None:
         self._world = world
         self._scenario = scenario
         self._size = size
+        self._spec_of = spec_of
 
     async def turn(self, command: str) -> Figures:
         """Measure an operator once, on an API server without Proxies."""
@@ -133,17 +60,18 @@ class Bench:
             await asyncio.sleep(2)
 
     async def _wave(self, command: str) -> Figures:
-        world, spec_of = self._world, external if self._scenario == "external" else managed
+        world = self._world
         async with self._running(command) as operator, self._nodes():
             await operator.wait_until_idle()
             before, servers = operator.usage(), world.cpu_of_servers(cpu_of)
             world.forget_requests()
             began = time.monotonic()
             async with self._watching(self._size) as done:
-                await world.create(self._size, spec_of)
+                await world.create(self._size, self._spec_of)
                 created = time.monotonic()
                 ended = await done
-            settled = await operator.wait_until_idle()
+            # Probes never end.
+            settled = ended if self._scenario == "probed" else await operator.wait_until_idle()
             after = operator.usage()
             return {
                 "created, s": created - began,
@@ -160,7 +88,7 @@ class Bench:
         world = self._world
         async with self._running(command) as operator:
             async with self._watching(1) as done:
-                await world.create(1, external)
+                await world.create(1, self._spec_of)
                 await done
             await operator.wait_until_idle()
         await world.clone(self._size)
@@ -234,13 +162,13 @@ class Bench:
         raise SystemExit("the watch ended")
 
     def _is_done(self, proxy: Seen) -> bool:
-        return proxy.status.phase != "" if self._scenario == "external" else proxy.is_provisioned
-
-
-def environment(kubeconfig: Path, bytecode: Path) -> dict[str, str]:
-    """Return what operators find; Python code is compiled once, as an installed one is."""
-    env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return {**env, "KUBECONFIG": str(kubeconfig), "PYTHONPYCACHEPREFIX": str(bytecode)}
+        match self._scenario:
+            case "probed":
+                return proxy.has("Healthy")
+            case "managed" | "pretended":
+                return proxy.has("Provisioned")
+            case _:
+                return proxy.status.phase != ""
 
 
 def cpu_of(pid: int) -> float:
@@ -252,12 +180,16 @@ def external(n: int) -> dict[str, Any]:
     return {"mode": "External", "endpoint": {"host": host, "port": 3128}}
 
 
+def on_loopback(port: int) -> SpecOf:
+    return lambda _: {"mode": "External", "endpoint": {"host": "127.0.0.1", "port": port}}
+
+
 def managed(_: int) -> dict[str, Any]:
     return {"mode": "Managed", "provider": "kubernetes"}
 
 
 def show(taken: dict[str, list[Figures]]) -> None:
-    """Print medians and ranges of all operators, and the others' ratio to the last."""
+    """Print medians and ranges of each operator, and the ratio of the medians."""
     names = dict.fromkeys(name for rounds in taken.values() for one in rounds for name in one)
     print(f"{'':34}" + "".join(f"{program:>30}" for program in taken) + f"{'ratio':>10}")
     for name in names:
@@ -271,15 +203,17 @@ def show(taken: dict[str, list[Figures]]) -> None:
         print(f"{name:34}{cells}{ratio}")
 
 
-async def measure(options: argparse.Namespace) -> None:
+async def measure(options: argparse.Namespace, spec_of: SpecOf) -> None:
     commands = {"ours": options.operator or own_command(options.scenario)}
     if options.anchor:
         commands["anchor"] = options.anchor
     taken: dict[str, list[Figures]] = {program: [] for program in commands}
     with state_directory() as state:
-        async with started(state, with_rules=options.scenario in {"external", "start"}) as world:
+        async with started(
+            state, with_rules=options.scenario not in {"managed", "pretended"}
+        ) as world:
             await asyncio.sleep(3)
-            bench = Bench(world, options.scenario, options.size)
+            bench = Bench(world, options.scenario, options.size, spec_of)
             for _ in range(options.rounds):
                 for program, command in commands.items():
                     taken[program].append(await bench.turn(command))
@@ -294,20 +228,28 @@ def own_command(scenario: str) -> str:
     program: object = Path(sys.executable).with_name("proxy-operator")
     if scenario == "pretended":
         program = f"{sys.executable} -m bench.pretending"
-    binds = zip(("discovery", "metrics", "health-probe"), free_ports(3), strict=True)
-    flags = " ".join(f"--{name}-bind=127.0.0.1:{port}" for name, port in binds)
+    binds = ("discovery", "metrics", "health-probe")
+    flags = " ".join(f"--{name}-bind=127.0.0.1:0" for name in binds)
+    if scenario == "probed":
+        flags += " --health-url=http://target.test/"
     return f"{program} run --kubeconfig {{kubeconfig}} {flags}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("scenario", choices=["external", "managed", "pretended", "start"])
+    parser.add_argument("scenario", choices=SCENARIOS)
     parser.add_argument("size", type=int, nargs="?", default=1000, help="Proxies")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--operator", help="command to measure")
     parser.add_argument("--anchor", help="command to measure in turn with it")
     parser.add_argument("--verbose", action="store_true", help="print every turn as it ends")
-    asyncio.run(measure(parser.parse_args()))
+    options = parser.parse_args()
+    if options.scenario == "probed":
+        with responder() as port:
+            asyncio.run(measure(options, on_loopback(port)))
+    else:
+        is_managed = options.scenario in {"managed", "pretended"}
+        asyncio.run(measure(options, managed if is_managed else external))
 
 
 if __name__ == "__main__":

@@ -60,9 +60,8 @@ class Seen(msgspec.Struct):
     metadata: _Meta
     status: _Status = msgspec.field(default_factory=_Status)
 
-    @property
-    def is_provisioned(self) -> bool:
-        return any(c.type == "Provisioned" and c.status == "True" for c in self.status.conditions)
+    def has(self, condition: str) -> bool:
+        return any(c.type == condition and c.status == "True" for c in self.status.conditions)
 
 
 class _Event(msgspec.Struct):

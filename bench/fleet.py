@@ -21,7 +21,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple, cast
 
@@ -69,6 +70,21 @@ async def respond() -> None:
     server = await loop.create_server(Answer, "127.0.0.1", 0, backlog=1024)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
+
+
+@contextmanager
+def responder() -> Iterator[int]:
+    """Run the endpoint of all proxies, on the load's core, and lend its port."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bench.fleet", "respond"],
+        stdout=subprocess.PIPE,
+    )
+    pin(process, 1)
+    try:
+        yield int(process.stdout.readline()) if process.stdout else 0
+    finally:
+        process.terminate()
+        process.wait()
 
 
 class Usage(NamedTuple):
@@ -332,21 +348,12 @@ def main() -> None:
             runner.run(respond())
         return
     options.size = int(options.size)
-    responder = subprocess.Popen(
-        [sys.executable, "-m", "bench.fleet", "respond"],
-        stdout=subprocess.PIPE,
-    )
-    pin(responder, 1)
-    try:
-        port = int(responder.stdout.readline()) if responder.stdout else 0
+    with responder() as port:
         taken = []
         for _ in range(options.rounds):
             with tempfile.TemporaryDirectory() as folder:
                 taken.append(Run(Path(folder), options, port).run())
         show(options.size, taken)
-    finally:
-        responder.terminate()
-        responder.wait()
 
 
 if __name__ == "__main__":
