@@ -47,7 +47,7 @@ class ProviderHarness:
             namespace="default",
             proxy_name=f"p{number}",
             uid=uid,
-            request_id=f"request-{number}",
+            request_id=f"00000000-0000-4000-a000-{number:012d}",
             zone=self.provider.placements(self.spec)[0],
             spec=self.spec,
             labels=owner_labels(uid=uid, cluster_id=cluster_id, spec_hash="0" * 32),
@@ -70,6 +70,17 @@ class ProviderHarness:
         provider_id = await self.provider.create(request)
         await self.eventually(lambda: self.has_state(provider_id, InstanceState.RUNNING))
         return await self.provider.get(provider_id)
+
+    async def foreign(self) -> CreateRequest:
+        """Let the other cluster make an instance; return its request once it is to be seen."""
+        request = self.request(cluster_id=OTHER_CLUSTER_ID)
+        provider_id = await self.other.create(request)
+
+        async def is_visible() -> bool:
+            return not await self.has_state(provider_id, None)
+
+        await self.eventually(is_visible)
+        return request
 
     async def gone(self, provider_id: str) -> None:
         """Delete as a reconciler does, and wait until nothing is left."""
@@ -145,8 +156,7 @@ class ProviderContract:
     async def test_a_create_does_not_take_a_foreign_instance(
         self, harness: ProviderHarness
     ) -> None:
-        foreign = harness.request(cluster_id=OTHER_CLUSTER_ID)
-        await harness.other.create(foreign)
+        foreign = await harness.foreign()
         ours = harness.request(uid=foreign.uid)
         with pytest.raises(PermanentProviderError, match="foreign"):
             await harness.provider.create(ours)
@@ -173,8 +183,7 @@ class ProviderContract:
         assert await harness.provider.get(instance.provider_id) == instance
 
     async def test_a_check_says_what_a_create_would(self, harness: ProviderHarness) -> None:
-        foreign = harness.request(cluster_id=OTHER_CLUSTER_ID)
-        await harness.other.create(foreign)
+        foreign = await harness.foreign()
         ours = harness.request(uid=foreign.uid)
         with pytest.raises(PermanentProviderError, match="foreign") as checked:
             await harness.provider.check(ours)
@@ -185,8 +194,7 @@ class ProviderContract:
     async def test_get_shows_the_labels_of_a_foreign_instance(
         self, harness: ProviderHarness
     ) -> None:
-        foreign = harness.request(cluster_id=OTHER_CLUSTER_ID)
-        await harness.other.create(foreign)
+        foreign = await harness.foreign()
         provider_id = harness.id_of(foreign)
         await harness.eventually(lambda: harness.has_state(provider_id, InstanceState.RUNNING))
         assert (await harness.provider.get(provider_id)).labels == foreign.labels
@@ -237,7 +245,9 @@ class ProviderContract:
     async def test_a_name_can_be_used_again_once_gone(self, harness: ProviderHarness) -> None:
         request = harness.request()
         await harness.gone((await harness.running(request)).provider_id)
-        assert (await harness.running(request)).state is InstanceState.RUNNING
+        # The same Proxy, and another create: a request id is never used again.
+        again = harness.request(uid=request.uid)
+        assert (await harness.running(again)).state is InstanceState.RUNNING
 
     async def test_deleting_one_leaves_the_others(self, harness: ProviderHarness) -> None:
         first = await harness.running(harness.request())
