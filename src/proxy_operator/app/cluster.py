@@ -73,7 +73,7 @@ class ClusterHome:
         term = Term(leader_timing(settings), Watchdog())
         # The lock has connections of its own: it must not wait for its turn behind a fleet.
         async with KubeClient(access) as client, KubeClient(access) as lock_client:
-            cluster_id = settings.cluster_id or await _own_id(client)
+            cluster_id = settings.cluster_id or await own_id(client)
             lock = LeaderLock(lock_client, self._lock_key(access))
             elector = LockElector(lock, new_identity(), term, clock, leader_recorder(metrics))
 
@@ -171,7 +171,7 @@ async def lock_obstacle(cluster: NamespaceReader, namespace: str) -> str | None:
     )
 
 
-async def _own_id(client: KubeClient) -> str:
+async def own_id(client: KubeClient) -> str:
     """Return the UID of kube-system, which lives as long as the cluster."""
     key = ObjectKey("", "kube-system")
     try:

@@ -31,6 +31,7 @@ from proxy_operator.app.values import (
 PREFIX: Final = "PROXY_OPERATOR_"
 
 OBJECT_COMMANDS: Final = ("apply", "get", "describe", "delete")
+HOME_COMMANDS: Final = (*OBJECT_COMMANDS, "instances")
 API_COMMANDS: Final = ("lease", "release", "report")
 
 
@@ -125,14 +126,14 @@ OPTIONS: Final[tuple[Option, ...]] = (
         kind=PATH,
         default="data",
         section=_HOME,
-        commands=("run", "down", *OBJECT_COMMANDS),
+        commands=("run", "down", *HOME_COMMANDS),
         help="Directory of objects and of local instances.",
     ),
     Option(
         name="kubeconfig",
         kind=PATH,
         section=_HOME,
-        commands=("run", "down", *OBJECT_COMMANDS),
+        commands=("run", "down", *HOME_COMMANDS),
         field="cluster.kubeconfig",
         default_note="KUBECONFIG, then the Pod's service account, then ~/.kube/config",
         help="File that says how to reach the cluster. Given, objects live in that cluster.",
@@ -141,7 +142,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         name="context",
         kind=TEXT,
         section=_HOME,
-        commands=("run", "down", *OBJECT_COMMANDS),
+        commands=("run", "down", *HOME_COMMANDS),
         field="cluster.context",
         default_note="the kubeconfig's current one",
         help="Context of the kubeconfig. Given, objects live in that cluster.",
@@ -168,7 +169,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         kind=CLUSTER_ID,
         default_note="the data directory's own id; in a cluster the UID of kube-system",
         section=_HOME,
-        commands=("run", "down"),
+        commands=("run", "down", "instances"),
         help="Marks instances as this operator's; unique among all that share a provider.",
     ),
     Option(
@@ -532,6 +533,15 @@ OPTIONS: Final[tuple[Option, ...]] = (
         section=_SELECT,
         commands=("get",),
         help="How to print.",
+    ),
+    Option(
+        name="foreign",
+        kind=SWITCH,
+        default="false",
+        section=_SELECT,
+        commands=("instances",),
+        has_variable=False,
+        help="Show only instances that are not this operator's.",
     ),
     Option(
         name="watch",

@@ -41,7 +41,7 @@ from proxy_operator.provisioning.contract import Provider
 from proxy_operator.runtime.clock import SystemClock
 from proxy_operator.runtime.manager import Manager
 
-_INSTANCES: Final = "instances"
+INSTANCES: Final = "instances"
 _LOCK: Final = "proxy-operator"
 
 
@@ -76,7 +76,7 @@ class StandaloneHome:
             await database.migrate()
             await database.open(create=True)
             cluster_id = settings.cluster_id or await database.cluster_id()
-            instances = directory.path / _INSTANCES
+            instances = directory.path / INSTANCES
             if listening is not None:
                 await self._tell_instances(instances, listening)
 

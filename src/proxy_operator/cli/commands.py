@@ -92,6 +92,12 @@ COMMANDS: Final = (
         ),
     ),
     Command(
+        name="instances",
+        module="proxy_operator.cli.instances",
+        help="List instances, those of other operators too.",
+        details="Finds what is left of a lost data directory or cluster. It changes nothing.",
+    ),
+    Command(
         name="lease",
         module="proxy_operator.cli.lease",
         help="Lease a healthy proxy and print its URL.",

@@ -108,3 +108,16 @@ class Provider(Protocol):
 
     async def list_by_tag(self) -> InstanceList:
         """Return all instances with our cluster label, in every zone and namespace."""
+
+
+class Surveyor(Protocol):
+    """Sees the instances of other operators too: for people who look for lost ones.
+
+    Never a ground to delete anything: whose they are is for a person to say.
+    """
+
+    async def list_all(self) -> InstanceList:
+        """Return all instances with an owner label, whatever its cluster; change nothing.
+
+        The errors of `Provider.list_by_tag`.
+        """

@@ -23,6 +23,8 @@ from proxy_operator.provisioning.errors import PermanentProviderError
 from proxy_operator.provisioning.targets import AllowedTarget
 
 DEFAULT_PORT: Final = 3128
+MADE_BY_US: Final = {"app.kubernetes.io/managed-by": "proxy-operator"}
+"""On every Pod of every operator of this kind."""
 GRACE: Final = timedelta(seconds=15)
 """From SIGTERM to SIGKILL."""
 DRAIN: Final = timedelta(seconds=5)
@@ -185,7 +187,7 @@ def _app_labels(request: CreateRequest) -> dict[str, str]:
     return {
         "app.kubernetes.io/name": "squid",
         "app.kubernetes.io/component": "proxy",
-        "app.kubernetes.io/managed-by": "proxy-operator",
+        **MADE_BY_US,
         "app.kubernetes.io/instance": request.name,
     }
 

@@ -28,7 +28,7 @@ from proxy_operator.adapters.providers.kubernetes.ports import ResourceClient
 from proxy_operator.adapters.providers.squid.sha512_crypt import new_salt
 from proxy_operator.adapters.providers.squid.users import users_file
 from proxy_operator.domain.instance import Instance, InstanceState
-from proxy_operator.domain.names import CLUSTER_LABEL, SPEC_HASH_LABEL, is_owned_by
+from proxy_operator.domain.names import CLUSTER_LABEL, SPEC_HASH_LABEL, UID_LABEL, is_owned_by
 from proxy_operator.domain.proxy import ProxySpec
 from proxy_operator.provisioning.contract import CreateRequest, InstanceList
 from proxy_operator.provisioning.errors import (
@@ -134,6 +134,15 @@ class KubernetesProvider:
                 POD, namespace=self._namespace, labels={CLUSTER_LABEL: self._cluster_id}
             )
         return InstanceList(tuple(states.instance_of(pod) for pod in pods), complete=True)
+
+    async def list_all(self) -> InstanceList:
+        """Do what `provisioning.contract.Surveyor` promises."""
+        with asking("list Pods"):
+            pods = await self._client.list(
+                POD, namespace=self._namespace, labels=manifests.MADE_BY_US
+            )
+        owned = (pod for pod in pods if UID_LABEL in pod["metadata"]["labels"])
+        return InstanceList(tuple(states.instance_of(pod) for pod in owned), complete=True)
 
     async def _create_pod(self, request: CreateRequest) -> tuple[Document, bool]:
         """Return the Pod and whether it was made now; one of ours that exists is as good."""

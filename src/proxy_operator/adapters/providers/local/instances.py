@@ -11,6 +11,7 @@ import secrets
 import shutil
 import tempfile
 import threading
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -95,20 +96,24 @@ class Instances:
 
     def observe(self, name: str) -> Instance | None:
         """Return what there is now, or None; a deletion that was asked for moves on."""
+        return self._look(name, moves_on=True)
+
+    def _look(self, name: str, *, moves_on: bool) -> Instance | None:
         directory = self._root / name
         record = self._record(directory)
         if record is None:
             return None
         address: dict[str, Any] = {}
         if (directory / layout.DELETION).exists():
-            if self._is_ours(record) and not self.end(name):
+            if moves_on and self._is_ours(record) and not self.end(name):
                 return None
             state = InstanceState.TERMINATING
         elif processes.is_locked(directory):
             address = layout.read_json(directory / layout.LISTENING) or {}
             state = InstanceState.RUNNING if address else InstanceState.PROVISIONING
         else:
-            processes.reap_ended(directory)
+            if moves_on:
+                processes.reap_ended(directory)
             state = InstanceState.STOPPED
             if not (directory / layout.RECORD).exists():
                 return None  # somebody removed it just now
@@ -145,14 +150,25 @@ class Instances:
     def list_ours(self) -> InstanceList:
         """Return the instances of our cluster, and sweep what crashes left."""
         self._sweep()
+        return self._listed(self._is_ours, self.observe)
+
+    def list_all(self) -> InstanceList:
+        """Return the instances of every cluster as they are now; nothing is moved on."""
+        return self._listed(lambda _: True, lambda name: self._look(name, moves_on=False))
+
+    def _listed(
+        self,
+        is_wanted: Callable[[manifests.InstanceRecord], bool],
+        look: Callable[[str], Instance | None],
+    ) -> InstanceList:
         items, is_complete = [], True
         for entry in self._entries():
             if not manifests.is_name(entry.name):
                 continue
             try:
                 record = self._record(entry)
-                if record is not None and self._is_ours(record):
-                    items.append(self.observe(entry.name))
+                if record is not None and is_wanted(record):
+                    items.append(look(entry.name))
             except EnvironmentProviderError:
                 is_complete = False
         return InstanceList(tuple(item for item in items if item is not None), is_complete)

@@ -92,6 +92,10 @@ class LocalProvider:
     async def list_by_tag(self) -> InstanceList:
         return await self._in_thread(self._instances.list_ours)
 
+    async def list_all(self) -> InstanceList:
+        """Do what `provisioning.contract.Surveyor` promises."""
+        return await self._in_thread(self._instances.list_all)
+
     async def _in_thread(self, call: Callable[[], T]) -> T:
         """Run a blocking call off the loop; what the machine says becomes a ProviderError."""
         try:

@@ -343,3 +343,26 @@ async def test_an_apply_says_what_changes_and_no_value(caplog: pytest.LogCapture
     (record,) = [one for one in caplog.records if one.getMessage() == "applying"]
     assert record.__dict__["changes"] == ["metadata.labels.app.kubernetes.io/name"]
     assert "app.kubernetes.io/name" in cluster.objects[key]["metadata"]["labels"]
+
+
+async def test_a_survey_sees_every_clusters_pods_and_no_others() -> None:
+    cluster = a_cluster()
+    provider = a_provider(cluster)
+    await provider.create(a_request())
+    other = KubernetesProvider(
+        cluster, PodSettings(image="x"), cluster_id="cluster-2", namespace=None, clock=a_clock()
+    )
+    for name, labels in (
+        ("web", {"app": "web"}),
+        ("half", {"app.kubernetes.io/managed-by": "proxy-operator"}),
+    ):
+        cluster.objects[POD, "default", name] = {
+            "metadata": {"uid": name, "name": name, "namespace": "default", "labels": labels},
+            "status": {"phase": "Running"},
+        }
+    writes = [*cluster.writes]
+    assert (await other.list_by_tag()).items == ()
+    listing = await other.list_all()
+    assert listing == await provider.list_by_tag()
+    assert len(listing.items) == 1
+    assert cluster.writes == writes

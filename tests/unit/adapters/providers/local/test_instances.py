@@ -451,6 +451,31 @@ def test_another_clusters_instance_is_left_alone(instances: Instances, root: Pat
     assert is_alive(process_of(root / request.name))
 
 
+def test_a_survey_sees_every_clusters_instances_and_ends_none(instances: Instances, root: Path):
+    request = created(instances)
+    other = another_operator(root, cluster_id="cluster-2")
+    assert other.list_ours().items == ()
+    assert other.list_all() == ((seen(instances, request),), True)
+    pid = process_of(root / request.name)
+    # Asked to go long ago: our own list would now kill it.
+    layout.write_atomically(root / request.name / layout.DELETION, {"since": 0})
+    litter = root / ".old-abc"
+    litter.mkdir()
+    os.utime(litter, (0, 0))
+    for operator in (instances, other):
+        (found,) = operator.list_all().items
+        assert found.state is InstanceState.TERMINATING
+        assert found.labels["proxy-operator-cluster"] == "cluster-1"
+    assert is_alive(pid)
+    assert litter.exists()
+
+
+def test_a_survey_says_when_it_could_not_read_all(instances: Instances, root: Path):
+    request = created(instances)
+    (root / request.name / layout.RECORD).write_text("{")
+    assert instances.list_all() == ((), False)
+
+
 # What lies about.
 
 

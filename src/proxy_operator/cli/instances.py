@@ -1,0 +1,113 @@
+"""`instances`: what providers have, this operator's and others', and whose it is."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from proxy_operator.app.client import open_home
+from proxy_operator.app.settings import HomeAddress
+from proxy_operator.app.survey import Survey, open_survey
+from proxy_operator.cli.age import format_age
+from proxy_operator.cli.invocation import CommandError, Invocation
+from proxy_operator.cli.output import print_line, say
+from proxy_operator.cli.table import Table, cell
+from proxy_operator.domain.instance import Instance
+from proxy_operator.domain.names import CLUSTER_LABEL, UID_LABEL
+from proxy_operator.domain.proxy import Proxy
+from proxy_operator.provisioning.errors import ProviderError
+from proxy_operator.runtime.clock import SystemClock
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Options of instances."""
+
+    data_dir: Path
+    kubeconfig: Path | None
+    context: str | None
+    cluster_id: str | None
+    foreign: bool
+
+    @property
+    def home(self) -> HomeAddress:
+        """The home that is meant."""
+        return HomeAddress(data_dir=self.data_dir, kubeconfig=self.kubeconfig, context=self.context)
+
+
+class Found(NamedTuple):
+    """An instance, and the Proxy here that it was made for, if there is one."""
+
+    provider: str
+    instance: Instance
+    owner: str | None
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The operator that made it."""
+        return self.instance.labels.get(CLUSTER_LABEL)
+
+
+def run(invocation: Invocation) -> int:
+    """Print the instances; fail when some could not be seen."""
+    asyncio.run(_list(invocation.options(Options)))
+    return 0
+
+
+async def _list(options: Options) -> None:
+    async with open_survey(options.home, options.cluster_id) as survey:
+        seen, faults = await _look(survey)
+        # After the instances: what was made meanwhile has its Proxy in this list.
+        async with open_home(options.home) as home:
+            proxies = (await home.client.list(Proxy)).items
+    names = {p.metadata.uid: f"{p.metadata.namespace}/{p.metadata.name}" for p in proxies}
+    found = [
+        Found(provider, instance, names.get(instance.labels.get(UID_LABEL, "")))
+        for provider, instances in seen.items()
+        for instance in instances
+    ]
+    shown = [one for one in found if not options.foreign or one.cluster_id != survey.cluster_id]
+    _print(shown, survey.cluster_id, SystemClock().now())
+    if faults:
+        raise CommandError(*faults)
+
+
+async def _look(survey: Survey) -> tuple[Mapping[str, Sequence[Instance]], list[str]]:
+    """Return the instances of each provider, and what kept some from being seen."""
+    seen: dict[str, Sequence[Instance]] = {}
+    faults = []
+    for provider, surveyor in survey.surveyors.items():
+        try:
+            listing = await surveyor.list_all()
+        except ProviderError as err:
+            faults.append(f"instances of {provider} cannot be listed: {err}")
+            continue
+        seen[provider] = sorted(listing.items, key=lambda one: one.provider_id)
+        if not listing.complete:
+            faults.append(f"some instances of {provider} could not be read")
+    return seen, faults
+
+
+def _print(found: Sequence[Found], cluster_id: str, now: datetime) -> None:
+    say(f"this operator's cluster id is {cluster_id}")
+    if not found:
+        say("No instances found.")
+        return
+    header = ("PROVIDER", "INSTANCE", "STATE", "IP", "AGE", "CLUSTER-ID", "OURS", "PROXY")
+    rows = [
+        (
+            cell(one.provider),
+            cell(one.instance.provider_id),
+            cell(one.instance.state),
+            cell(one.instance.ip),
+            format_age(one.instance.created_at, now),
+            cell(one.cluster_id),
+            "yes" if one.cluster_id == cluster_id else "no",
+            cell(one.owner),
+        )
+        for one in found
+    ]
+    for line in Table(header).lines(rows):
+        print_line(line)
