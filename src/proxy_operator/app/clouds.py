@@ -11,7 +11,7 @@ from proxy_operator.adapters.providers.gcp.google_session import GoogleSession
 from proxy_operator.adapters.providers.gcp.provider import GcpProvider
 from proxy_operator.app.settings import ProviderSettings
 from proxy_operator.domain.proxy import ProviderName
-from proxy_operator.provisioning.contract import Provider
+from proxy_operator.provisioning.contract import Provider, Surveyor
 from proxy_operator.provisioning.errors import EnvironmentProviderError
 from proxy_operator.runtime.clock import Clock
 
@@ -30,12 +30,16 @@ class CloudProviders:
         """What a home adds to its own providers."""
         return {ProviderName.GCP: self._gcp}
 
+    def surveyors(self) -> Mapping[str, Surveyor]:
+        """Return who sees the instances at each cloud that the settings name."""
+        return {} if self._settings.gcp_project is None else {ProviderName.GCP: self._gcp()}
+
     async def close(self) -> None:
         """Let go of all connections."""
         for session in self._sessions:
             await session.close()
 
-    def _gcp(self) -> Provider:
+    def _gcp(self) -> GcpProvider:
         if self._settings.gcp_project is None:
             raise EnvironmentProviderError(
                 "provider gcp needs a project: set --gcp-project (PROXY_OPERATOR_GCP_PROJECT)"

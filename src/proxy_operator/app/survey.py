@@ -5,18 +5,13 @@ The one rule: nothing is changed, and no lock is taken.
 
 import os
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from pathlib import Path
-from typing import Final, NamedTuple
+from contextlib import asynccontextmanager
+from typing import NamedTuple
 
-from proxy_operator.app.settings import HomeAddress
+from proxy_operator.app.settings import Settings
 from proxy_operator.domain.proxy import ProviderName
 from proxy_operator.provisioning.contract import Surveyor
-from proxy_operator.runtime.clock import SystemClock
-
-# Nothing is made here, so where it would listen and what it would run does not matter.
-_NOWHERE: Final = "127.0.0.1"
-_NOTHING: Final = ""
+from proxy_operator.runtime.clock import Clock, SystemClock
 
 
 class Survey(NamedTuple):
@@ -26,44 +21,50 @@ class Survey(NamedTuple):
     surveyors: Mapping[str, Surveyor]
 
 
-def open_survey(
-    address: HomeAddress, cluster_id: str | None
-) -> AbstractAsyncContextManager[Survey]:
-    """Open the providers of a home; `cluster_id` is that of the home unless given.
+@asynccontextmanager
+async def open_survey(settings: Settings) -> AsyncIterator[Survey]:
+    """Open the providers of a home. DataDirError, ClusterConfigError.
 
-    DataDirError, ClusterConfigError, SettingError when the id cannot be read.
+    SettingError when the cluster's id is not given and cannot be read.
     """
-    if address.is_cluster:
-        return _survey_cluster(address, cluster_id)
-    return _survey_data_dir(address.data_dir, cluster_id)
+    clock = SystemClock()
+    opening = _data_dir if settings.standalone else _cluster
+    async with opening(settings, clock) as own:
+        from proxy_operator.app.clouds import CloudProviders  # noqa: PLC0415 - slow to import
+
+        clouds = CloudProviders(settings.providers, own.cluster_id, clock)
+        try:
+            yield Survey(own.cluster_id, {**own.surveyors, **clouds.surveyors()})
+        finally:
+            await clouds.close()
 
 
 @asynccontextmanager
-async def _survey_data_dir(path: Path, cluster_id: str | None) -> AsyncIterator[Survey]:
+async def _data_dir(settings: Settings, clock: Clock) -> AsyncIterator[Survey]:
     from proxy_operator.adapters.embedded.data_dir import DataDir  # noqa: PLC0415 - this home only
     from proxy_operator.adapters.embedded.database import Database  # noqa: PLC0415
     from proxy_operator.adapters.providers.local.provider import LocalProvider  # noqa: PLC0415
     from proxy_operator.app.standalone import INSTANCES  # noqa: PLC0415
 
-    directory = DataDir(path)
+    directory = DataDir(settings.data_dir)
     directory.prepare(create=False)
     database = Database(directory.store_path)
     await database.open(create=False)
     try:
-        own_id = cluster_id or await database.cluster_id()
+        cluster_id = settings.cluster_id or await database.cluster_id()
         local = LocalProvider(
             directory.path / INSTANCES,
-            bind=_NOWHERE,
-            cluster_id=own_id,
-            clock=SystemClock(),
+            bind=settings.providers.local_bind,
+            cluster_id=cluster_id,
+            clock=clock,
         )
-        yield Survey(own_id, {ProviderName.LOCAL: local})
+        yield Survey(cluster_id, {ProviderName.LOCAL: local})
     finally:
         await database.close()
 
 
 @asynccontextmanager
-async def _survey_cluster(address: HomeAddress, cluster_id: str | None) -> AsyncIterator[Survey]:
+async def _cluster(settings: Settings, clock: Clock) -> AsyncIterator[Survey]:
     from proxy_operator.adapters.kube.client import KubeClient  # noqa: PLC0415 - this home only
     from proxy_operator.adapters.kube.resources import ResourceClient  # noqa: PLC0415
     from proxy_operator.adapters.kube.sources import discover_access  # noqa: PLC0415
@@ -73,14 +74,15 @@ async def _survey_cluster(address: HomeAddress, cluster_id: str | None) -> Async
     )
     from proxy_operator.app.cluster import own_id  # noqa: PLC0415
 
-    access = discover_access(address.kubeconfig, address.context, os.environ, SystemClock())
+    address = settings.home
+    access = discover_access(address.kubeconfig, address.context, os.environ, clock)
     async with KubeClient(access) as client:
-        found = cluster_id or await own_id(client)
+        cluster_id = settings.cluster_id or await own_id(client)
         pods = KubernetesProvider(
             ResourceClient(client),
-            PodSettings(image=_NOTHING),
-            cluster_id=found,
+            PodSettings(image=settings.providers.squid_image),
+            cluster_id=cluster_id,
             namespace=None,
-            clock=SystemClock(),
+            clock=clock,
         )
-        yield Survey(found, {ProviderName.KUBERNETES: pods})
+        yield Survey(cluster_id, {ProviderName.KUBERNETES: pods})

@@ -2,13 +2,11 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import NamedTuple
 
 from proxy_operator.app.client import open_home
-from proxy_operator.app.settings import HomeAddress
+from proxy_operator.app.settings import Settings, read_options
 from proxy_operator.app.survey import Survey, open_survey
 from proxy_operator.cli.age import format_age
 from proxy_operator.cli.invocation import CommandError, Invocation
@@ -19,22 +17,6 @@ from proxy_operator.domain.names import CLUSTER_LABEL, UID_LABEL
 from proxy_operator.domain.proxy import Proxy
 from proxy_operator.provisioning.errors import ProviderError
 from proxy_operator.runtime.clock import SystemClock
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """Options of instances."""
-
-    data_dir: Path
-    kubeconfig: Path | None
-    context: str | None
-    cluster_id: str | None
-    foreign: bool
-
-    @property
-    def home(self) -> HomeAddress:
-        """The home that is meant."""
-        return HomeAddress(data_dir=self.data_dir, kubeconfig=self.kubeconfig, context=self.context)
 
 
 class Found(NamedTuple):
@@ -52,15 +34,16 @@ class Found(NamedTuple):
 
 def run(invocation: Invocation) -> int:
     """Print the instances; fail when some could not be seen."""
-    asyncio.run(_list(invocation.options(Options)))
+    options = read_options("instances", invocation.flags, invocation.environ)
+    asyncio.run(_list(invocation.settings(), is_foreign_only=options["foreign"]))
     return 0
 
 
-async def _list(options: Options) -> None:
-    async with open_survey(options.home, options.cluster_id) as survey:
+async def _list(settings: Settings, *, is_foreign_only: bool) -> None:
+    async with open_survey(settings) as survey:
         seen, faults = await _look(survey)
         # After the instances: what was made meanwhile has its Proxy in this list.
-        async with open_home(options.home) as home:
+        async with open_home(settings.home) as home:
             proxies = (await home.client.list(Proxy)).items
     names = {p.metadata.uid: f"{p.metadata.namespace}/{p.metadata.name}" for p in proxies}
     found = [
@@ -68,7 +51,7 @@ async def _list(options: Options) -> None:
         for provider, instances in seen.items()
         for instance in instances
     ]
-    shown = [one for one in found if not options.foreign or one.cluster_id != survey.cluster_id]
+    shown = [one for one in found if not is_foreign_only or one.cluster_id != survey.cluster_id]
     _print(shown, survey.cluster_id, SystemClock().now())
     if faults:
         raise CommandError(*faults)

@@ -68,10 +68,13 @@ class ComputeApi:
         if failed is not None:
             raise failed
 
-    async def list(self, label: str, value: str) -> Listing:
-        """Return every instance with that label, and whether all zones answered."""
+    async def list(self, label: str, value: str | None) -> Listing:
+        """Return every instance with that label, and whether all zones answered.
+
+        None is any value.
+        """
         query = {
-            "filter": f'labels.{label}="{value}"',
+            "filter": f"labels.{label}:*" if value is None else f'labels.{label}="{value}"',
             "maxResults": _PAGE,
             "returnPartialSuccess": "true",
         }

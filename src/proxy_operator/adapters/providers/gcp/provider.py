@@ -14,7 +14,7 @@ from proxy_operator.adapters.providers.gcp.errors import NameTakenError
 from proxy_operator.adapters.providers.gcp.listing import SharedListing
 from proxy_operator.adapters.providers.gcp.session import Document
 from proxy_operator.domain.instance import Instance, InstanceState
-from proxy_operator.domain.names import CLUSTER_LABEL, is_owned_by
+from proxy_operator.domain.names import CLUSTER_LABEL, UID_LABEL, is_owned_by
 from proxy_operator.domain.proxy import GcpBlock, ProxySpec
 from proxy_operator.provisioning.contract import CreateRequest, InstanceList
 from proxy_operator.provisioning.errors import (
@@ -143,6 +143,11 @@ class GcpProvider:
 
     async def list_by_tag(self) -> InstanceList:
         return await self._listing.renew()
+
+    async def list_all(self) -> InstanceList:
+        """Do what `provisioning.contract.Surveyor` promises."""
+        found = await self._api.list(UID_LABEL, None)
+        return InstanceList(tuple(states.instance_of(d) for d in found.items), found.complete)
 
     async def _list(self) -> InstanceList:
         found = await self._api.list(CLUSTER_LABEL, self._cluster_id)

@@ -374,6 +374,15 @@ class TestList:
         with pytest.raises(TransientProviderError):
             await provider.list_by_tag()
 
+    async def test_a_survey_asks_for_every_cluster(self, provider, session):
+        session.will(a_page(an_instance(a_request()), an_instance(foreign(another()))))
+        found = await provider.list_all()
+        assert [one.labels["proxy-operator-cluster"] for one in found.items] == [
+            CLUSTER,
+            "somebody",
+        ]
+        assert session.sent[0].query["filter"] == "labels.proxy-operator-uid:*"
+
     async def test_it_is_asked_for_every_time(self, provider, session):
         session.will(a_page(), a_page())
         await provider.list_by_tag()
