@@ -7,10 +7,12 @@ way to a proxy asks here before it sends anything, and what cannot be read is re
 import ipaddress
 import re
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from proxy_operator.domain.proxy import Proxy
+if TYPE_CHECKING:
+    # The options read lists by this module, and --help must not load msgspec.
+    from proxy_operator.domain.proxy import Proxy
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -48,7 +50,7 @@ class AllowList(NamedTuple):
     health_urls: tuple[AllowedHost, ...] = ()
     """Hosts of `healthCheck.url`. The operator's own `--health-url` is its own affair."""
 
-    def refusal(self, proxy: Proxy) -> str | None:
+    def refusal(self, proxy: "Proxy") -> str | None:
         """Say why nothing may be sent to this proxy; None when something may.
 
         A name that only an address can vouch for is not refused here: see `networks_of`.
@@ -60,18 +62,18 @@ class AllowList(NamedTuple):
             return "the host of its healthCheck.url is not allowed by --allow-health-urls"
         return None
 
-    def networks_of(self, proxy: Proxy) -> tuple[Network, ...] | None:
+    def networks_of(self, proxy: "Proxy") -> tuple[Network, ...] | None:
         """Return where the addresses of this proxy's endpoint must lie; None is anywhere.
 
         To be asked of the very address that is connected to: a name may lead elsewhere next time.
         """
         return self._ways(proxy) if self.endpoints else None
 
-    def restricts(self, proxy: Proxy) -> bool:
+    def restricts(self, proxy: "Proxy") -> bool:
         """Tell whether it refuses this proxy, or may do so once its name is looked up."""
         return self.refusal(proxy) is not None or self.networks_of(proxy) is not None
 
-    def _ways(self, proxy: Proxy) -> tuple[Network, ...] | None:
+    def _ways(self, proxy: "Proxy") -> tuple[Network, ...] | None:
         endpoint = proxy.spec.endpoint
         return None if endpoint is None else _ways(self.endpoints, endpoint.host, endpoint.port)
 
