@@ -49,6 +49,11 @@ class Bench:
         self._size = size
         self._spec_of = spec_of
 
+    async def try_out(self, command: str) -> None:
+        """Start an operator and stop it."""
+        async with self._running(command) as operator:
+            await operator.wait_until_idle()
+
     async def turn(self, command: str) -> Figures:
         """Measure an operator once, on an API server without Proxies."""
         try:
@@ -214,6 +219,9 @@ async def measure(options: argparse.Namespace, spec_of: SpecOf) -> None:
         ) as world:
             await asyncio.sleep(3)
             bench = Bench(world, options.scenario, options.size, spec_of)
+            for command in commands.values():
+                # Python compiles now, and a first start finds nothing in the machine's caches.
+                await bench.try_out(command)
             for _ in range(options.rounds):
                 for program, command in commands.items():
                     taken[program].append(await bench.turn(command))

@@ -50,8 +50,9 @@ class _Status(msgspec.Struct):
     conditions: list[_Condition] = []
 
 
-class _Meta(msgspec.Struct):
+class _Meta(msgspec.Struct, rename="camel"):
     name: str = ""
+    resource_version: str = ""
 
 
 class Seen(msgspec.Struct):
@@ -102,16 +103,20 @@ class World:
     async def watch(
         self, path: str, version: str, stands: asyncio.Event
     ) -> AsyncIterator[tuple[str, Seen]]:
-        """Yield type and object of every change, for as long as a run may last."""
+        """Yield type and object of every change, for as long as somebody asks.
+
+        The API server ends the watch of a reader that is late, so it is taken up again.
+        """
         decoder = msgspec.json.Decoder(_Event)
-        seconds = str(int(ENDLESS.total_seconds()))
-        query = {"watch": "1", "resourceVersion": version, "timeoutSeconds": seconds}
-        request = Request("GET", path, path, query)
-        async with self.client.stream(request, silent_for=ENDLESS) as content:
-            stands.set()
-            async for line in lines(content):
-                event = decoder.decode(line)
-                yield event.type, event.object
+        while True:
+            query = {"watch": "1", "resourceVersion": version}
+            request = Request("GET", path, path, query)
+            async with self.client.stream(request, silent_for=ENDLESS) as content:
+                stands.set()
+                async for line in lines(content):
+                    event = decoder.decode(line)
+                    version = event.object.metadata.resource_version
+                    yield event.type, event.object
 
     def forget_requests(self) -> None:
         """Let `requests` begin here."""
