@@ -73,9 +73,10 @@ class PendingCall:
 
     def perform(self) -> Answer:
         """Do it, once, and return the answer that a client would get."""
+        # First: this may do the very call, as a deed that is due.
+        at = self._world.now()
         if self._answer is None:
             self._answer = self._perform()
-            at = self._world.now()
             self._world.ledger.calls.append(Call(at, *self.target, self._answer.status))
         return self._answer
 

@@ -120,6 +120,11 @@ def test_an_unreachable_zone_is_missing_and_that_is_said(cloud, way):
     assert said == {name: expected[name] if name == way else None for name in said}
 
 
+def test_what_is_hidden_takes_no_place_on_a_page(cloud):
+    cloud.world.conduct.unreachable = {ZONE}
+    assert [len(names_in(page)) for page in pages(cloud, maxResults="1")] == [1] * 4
+
+
 def test_an_unreachable_zone_fails_a_list_that_wants_all_or_nothing(cloud):
     cloud.world.conduct.unreachable = {ZONE}
     assert cloud.list(returnPartialSuccess="false").status == 503

@@ -81,6 +81,7 @@ async def test_slow_answers_add_up(world, transport):
     await insert(transport)
     assert asyncio.get_running_loop().time() == pytest.approx(14.0)
     assert world.ledger.inserts[0].at == pytest.approx(6.0)
+    assert len(world.ledger.calls) == 1
 
 
 @virtual

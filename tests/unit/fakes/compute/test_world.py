@@ -237,7 +237,15 @@ def test_a_vanished_instance_finishes_what_was_under_way(cloud):
     strangers.vanish(cloud.world, machine)
     assert cloud.world.operation(PROJECT, ZONE, name).status == "DONE"
     cloud.passes(10)
+    assert cloud.status() == "404"
     assert machine.life.gone_at == 8.0
+
+
+def test_an_instance_that_stops_before_its_address_comes_gets_none(cloud):
+    cloud.world.conduct.timing.nat_ip = timedelta(seconds=5)
+    strangers.stop(cloud.world, a_running_instance(cloud))
+    cloud.passes(30)
+    assert (cloud.status(), nat_ip(cloud.get())) == ("TERMINATED", None)
 
 
 def test_an_instance_is_found_by_its_number_too(cloud):
