@@ -18,6 +18,9 @@ from proxy_operator.provisioning.errors import EnvironmentProviderError, Transie
 
 TIMEOUT_S: Final = 10.0
 """From asking for a token to the last byte of the answer."""
+LOOK_AGAIN_S: Final = 30.0
+"""Looking for credentials where there are none takes some ten seconds: no metadata server answers,
+and it is asked three times."""
 _SCOPES: Final = ("https://www.googleapis.com/auth/compute",)
 _EXTRA: Final = (
     'provider gcp needs the extra gcp: install it with pip install "proxy-operator[gcp]"'
@@ -47,6 +50,8 @@ class GoogleSession:
         self._endpoint = endpoint.rstrip("/")
         self._opening = asyncio.Lock()
         self._session: Any = None
+        self._missing: Exception | None = None
+        self._look_again_at = 0.0
         self._is_closed = False
 
     async def send(
@@ -59,8 +64,9 @@ class GoogleSession:
         from google.auth import exceptions  # noqa: PLC0415 - an optional extra
 
         try:
+            session = await self._opened()
             async with asyncio.timeout(TIMEOUT_S):
-                return await self._send(await self._opened(), method, self._url(path, query), body)
+                return await self._send(session, method, self._url(path, query), body)
         except exceptions.DefaultCredentialsError as err:
             raise EnvironmentProviderError(
                 "there are no usable Google credentials: set GOOGLE_APPLICATION_CREDENTIALS, or"
@@ -98,11 +104,19 @@ class GoogleSession:
     async def _credentials(self) -> Any:  # noqa: ANN401 - the library has no types
         import google.auth  # noqa: PLC0415
         from google.auth.aio.credentials import AnonymousCredentials  # noqa: PLC0415
+        from google.auth.exceptions import DefaultCredentialsError  # noqa: PLC0415
 
         if urlsplit(self._endpoint).scheme == "http":
             return cast("Any", AnonymousCredentials)()
-        # It reads files and may ask the metadata server.
-        credentials, _ = await asyncio.to_thread(google.auth.default, scopes=_SCOPES)
+        now = asyncio.get_running_loop().time
+        if self._missing is not None and now() < self._look_again_at:
+            raise self._missing
+        try:
+            # It reads files and may ask the metadata server.
+            credentials, _ = await asyncio.to_thread(google.auth.default, scopes=_SCOPES)
+        except DefaultCredentialsError as err:
+            self._missing, self._look_again_at = err, now() + LOOK_AGAIN_S
+            raise
         return credentials
 
     async def _send(

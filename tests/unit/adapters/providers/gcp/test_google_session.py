@@ -171,12 +171,17 @@ async def test_the_token_of_the_default_credentials_is_sent(secure, credentials,
 
 
 async def test_no_credentials_are_the_surroundings_fault_and_looked_for_again(
-    secure, credentials, server
+    secure, credentials, server, monkeypatch
 ):
+    monkeypatch.setattr(google_session, "LOOK_AGAIN_S", 0.1)
     credentials.error = credentials.exceptions.DefaultCredentialsError("see https://x/y")
     with pytest.raises(EnvironmentProviderError, match="GOOGLE_APPLICATION_CREDENTIALS"):
         await secure.send("GET", PATH, {})
+    with pytest.raises(EnvironmentProviderError):
+        await secure.send("GET", PATH, {})
+    assert credentials.asked == 1
     credentials.error = None
+    await asyncio.sleep(0.11)
     assert (await secure.send("GET", PATH, {})).status == 200
 
 
