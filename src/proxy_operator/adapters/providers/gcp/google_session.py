@@ -73,7 +73,8 @@ class GoogleSession:
                 " run gcloud auth application-default login"
             ) from err
         except exceptions.RefreshError as err:
-            if err.retryable:
+            # A metadata server that is away comes as a refresh error that claims to be final.
+            if err.retryable or isinstance(err.__cause__, exceptions.TransportError):
                 raise TransientProviderError("could not get a token for Compute Engine") from err
             raise EnvironmentProviderError(
                 "Google refused a token: the operator's credentials are revoked or wrong"

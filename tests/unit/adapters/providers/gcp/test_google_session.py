@@ -201,6 +201,13 @@ async def test_a_token_server_that_is_away_is_transient(secure, credentials, ser
     assert server.asked == []
 
 
+async def test_a_metadata_server_that_is_away_is_transient(secure, credentials, server):
+    credentials.error = credentials.exceptions.RefreshError("away")
+    credentials.error.__cause__ = credentials.exceptions.TransportError("no connection")
+    with pytest.raises(TransientProviderError):
+        await secure.send("GET", PATH, {})
+
+
 async def test_a_token_refused_by_the_api_is_asked_for_again(secure, credentials, server):
     server.status, server.text = 401, '{"error": {"code": 401}}'
     assert (await secure.send("GET", PATH, {})).status == 401
