@@ -207,7 +207,9 @@ def test_an_instance_that_only_stops_can_be_deleted(cloud):
     strangers.stop(cloud.world, machine)
     cloud.passes(1)
     cloud.delete()
-    cloud.passes(10)
+    cloud.passes(9)
+    assert cloud.status() == "STOPPING", "the end of the first stop is none of the deletion"
+    cloud.passes(1)
     assert cloud.status() == "404"
 
 
@@ -242,7 +244,7 @@ def test_a_vanished_instance_finishes_what_was_under_way(cloud):
 
 
 def test_an_instance_that_stops_before_its_address_comes_gets_none(cloud):
-    cloud.world.conduct.timing.nat_ip = timedelta(seconds=5)
+    cloud.world.conduct.timing.nat_ip = timedelta(seconds=20)
     strangers.stop(cloud.world, a_running_instance(cloud))
     cloud.passes(30)
     assert (cloud.status(), nat_ip(cloud.get())) == ("TERMINATED", None)
