@@ -139,8 +139,7 @@ async def down(settings: Settings, narrator: Narrator) -> None:
             working = group.create_task(base.manager.run())
             async with open_home(settings.home) as home:
                 await tear_down(home, narrator, namespace=settings.watch_namespace)
-            if base.manager.is_leader:
-                await delete_leftovers(fleet.providers, narrator)
+            await delete_leftovers(fleet.providers, narrator, lambda: base.manager.is_leader)
             base.manager.request_stop()
             await working
 

@@ -4,7 +4,7 @@ This is a client of the store like any other command: it asks nothing of the ope
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing, suppress
 from datetime import timedelta
 from typing import Final, Protocol
@@ -23,6 +23,7 @@ from proxy_operator.runtime.errors import ConflictError, NotFoundError
 from proxy_operator.runtime.objects import ObjectKey, Preconditions, key_of
 
 _POLL: Final = timedelta(milliseconds=250)
+_LONGEST_POLL: Final = timedelta(seconds=5)
 
 
 class Narrator(Protocol):
@@ -127,22 +128,30 @@ def _tell_gone(asked: dict[str, Proxy], left: Sequence[Proxy], narrator: Narrato
         narrator.line(f'{qualified_kind(proxy)} "{proxy.metadata.name}" deleted')
 
 
-async def delete_leftovers(providers: ProviderRegistry, narrator: Narrator) -> None:
-    """Delete what no Proxy owns, however young. Only where nobody else makes instances."""
+async def delete_leftovers(
+    providers: ProviderRegistry, narrator: Narrator, may_delete: Callable[[], bool]
+) -> None:
+    """Return when no instance is left. What no Proxy owns is deleted, however young.
+
+    `may_delete` tells whether that is for this process to do: nobody else may make instances then.
+    """
     for name, provider in providers.available():
+        pause = _POLL
         while True:
             try:
-                left = (await provider.list_by_tag()).items
-                for instance in left:
+                listed = await provider.list_by_tag()
+                for instance in listed.items if may_delete() else ():
                     await provider.delete(instance.provider_id)
             except ProviderError as err:
                 narrator.live(f"instances of {name} cannot be deleted yet: {err}")
-                left = None
-            if left is not None and not left:
-                break
-            if left:
-                narrator.live(f"waiting for {len(left)} instances without a Proxy to go")
-            await asyncio.sleep(_POLL.total_seconds())
+            else:
+                if listed.complete and not listed.items:
+                    break
+                count = len(listed.items)
+                narrator.live(f"waiting for {count} instances of {name} without a Proxy to go")
+            await asyncio.sleep(pause.total_seconds())
+            # A cloud counts the requests.
+            pause = min(pause * 2, _LONGEST_POLL)
 
 
 async def _find(home: Home, key: ObjectKey) -> Proxy | None:

@@ -97,11 +97,16 @@ def _access(settings: SquidSettings) -> tuple[str, ...]:
     ]
     if settings.users_file is not None:
         lines.append("http_access deny !authenticated")
-    for number, target in enumerate(settings.allowed_targets):
-        lines += _allow(f"allowed{number}", target)
+    names = [target for target in settings.allowed_targets if target.network is None]
+    networks = [target for target in settings.allowed_targets if target.network is not None]
+    for number, target in enumerate(names):
+        lines += _allow(f"allowed_name{number}", target)
+    # Before anything that looks a name up: a denied name is answered without waiting for that.
+    lines.append("http_access deny denied_names")
+    for number, target in enumerate(networks):
+        lines += _allow(f"allowed_network{number}", target)
     lines += [
         "http_access deny !web_ports",
-        "http_access deny denied_names",
         "http_access deny denied_networks",
         "http_access allow all",
     ]

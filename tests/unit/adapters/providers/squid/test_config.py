@@ -26,13 +26,15 @@ def test_without_users_nobody_is_asked() -> None:
 
 
 def test_credentials_come_before_every_allowance() -> None:
-    allowed = (parse_allowed_target("10.0.0.1:80"),)
+    allowed = tuple(map(parse_allowed_target, ("10.0.0.1:80", "svc.example:80", "10.1.0.0/16")))
     assert access_of(users_file="/users", allowed_targets=allowed) == [
         "http_access deny manager",
         "http_access deny !authenticated",
-        "http_access allow allowed0 allowed0_port",
-        "http_access deny !web_ports",
+        "http_access allow allowed_name0 allowed_name0_port",
         "http_access deny denied_names",
+        "http_access allow allowed_network0 allowed_network0_port",
+        "http_access allow allowed_network1 web_ports",
+        "http_access deny !web_ports",
         "http_access deny denied_networks",
         "http_access allow all",
     ]
