@@ -37,7 +37,7 @@ def build(work: Path) -> oci.Image:
     packages = app / "usr/local/lib" / python.name / "dist-packages"
     packages.mkdir(parents=True)
     pip = _pip(work)
-    requirements = ROOT / "requirements/runtime.txt"
+    requirements = ROOT / "requirements/image.txt"
     for what in (["--require-hashes", "-r", requirements], ["--no-deps", _wheel(work)]):
         python.run(*_INSTALL, "--target", packages, *what, path=pip)
         # Scripts that name this build's interpreter.
