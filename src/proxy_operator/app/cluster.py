@@ -1,10 +1,12 @@
 """The home in a Kubernetes cluster: an operator among several, of which one leads."""
 
 import asyncio
+import logging
 import os
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Final, Protocol
 
 from proxy_operator.adapters.admission.validate import Admission
@@ -32,19 +34,26 @@ from proxy_operator.controllers.events import EventQueue
 from proxy_operator.domain.proxy import ProviderName
 from proxy_operator.provisioning.contract import Provider
 from proxy_operator.provisioning.term_fence import TermFence
-from proxy_operator.runtime.clock import SystemClock
-from proxy_operator.runtime.errors import ForbiddenError, NotFoundError
+from proxy_operator.runtime.clock import Clock, SystemClock
+from proxy_operator.runtime.errors import ForbiddenError, NotFoundError, UnavailableError
 from proxy_operator.runtime.lock_elector import LockElector, new_identity
 from proxy_operator.runtime.manager import Manager
 from proxy_operator.runtime.objects import ObjectKey
+from proxy_operator.runtime.ratelimit import jittered
 from proxy_operator.runtime.term import Term
 from proxy_operator.runtime.watchdog import Watchdog
+
+logger = logging.getLogger(__name__)
 
 _LOCK: Final = "proxy-operator"
 _OUTSIDE: Final = "proxy-operator"
 """The namespace that the operator is installed in, unless somebody chose another one."""
 
 
+_PATIENCE: Final = timedelta(seconds=100)
+"""Within the two minutes that the Deployment's startupProbe gives."""
+_RETRY_BASE: Final = timedelta(seconds=1)
+_RETRY_CAP: Final = timedelta(seconds=5)
 _HINT: Final = "; to keep objects on this machine, add --standalone (PROXY_OPERATOR_STANDALONE)"
 
 
@@ -73,7 +82,11 @@ class ClusterHome:
         term = Term(leader_timing(settings), Watchdog())
         # The lock has connections of its own: it must not wait for its turn behind a fleet.
         async with KubeClient(access) as client, KubeClient(access) as lock_client:
-            cluster_id = settings.cluster_id or await own_id(client)
+            # In a Pod every early end doubles the wait for the next start.
+            patience = _PATIENCE if is_in_cluster(os.environ) else timedelta(0)
+            cluster_id = settings.cluster_id or await own_id_within(
+                ResourceClient(client), patience, clock
+            )
             lock = LeaderLock(lock_client, self._lock_key(access))
             elector = LockElector(lock, new_identity(), term, clock, leader_recorder(metrics))
 
@@ -170,14 +183,29 @@ async def lock_obstacle(cluster: NamespaceReader, namespace: str) -> str | None:
     )
 
 
-async def own_id(client: KubeClient) -> str:
+async def own_id(cluster: NamespaceReader) -> str:
     """Return the UID of kube-system, which lives as long as the cluster."""
     key = ObjectKey("", "kube-system")
     try:
-        found = await ResourceClient(client).get(NAMESPACE, key)
+        found = await cluster.get(NAMESPACE, key)
     except ForbiddenError as err:
         raise SettingError(
             f"the cluster's id cannot be read, set --cluster-id (PROXY_OPERATOR_CLUSTER_ID): {err}"
         ) from err
     uid: str = found["metadata"]["uid"]
     return uid
+
+
+async def own_id_within(cluster: NamespaceReader, patience: timedelta, clock: Clock) -> str:
+    """Return the UID of kube-system, waiting so long for an API server that is away."""
+    ends_at = clock.monotonic() + patience.total_seconds()
+    failures = 0
+    while True:
+        try:
+            return await own_id(cluster)
+        except UnavailableError as err:
+            if clock.monotonic() >= ends_at:
+                raise
+            logger.warning("waiting for the API server", extra={"error": str(err)})
+        await asyncio.sleep(jittered(failures, _RETRY_BASE, _RETRY_CAP).total_seconds())
+        failures += 1

@@ -29,10 +29,13 @@ class Manifest(NamedTuple):
     body: dict[str, Any]
 
 
-def read_manifests(paths: Sequence[Path], *, namespace: str | None) -> list[Manifest]:
+def read_manifests(
+    paths: Sequence[Path], *, namespace: str | None, default: str = "default"
+) -> list[Manifest]:
     """Read every document of these files and directories; `-` is standard input.
 
-    `namespace` is for documents that name none; one that names another is refused.
+    `namespace` is that of all documents: one that names another is refused. Without it, `default`
+    is that of the documents that name none.
     ManifestError with all that is wrong.
     """
     found: list[Manifest] = []
@@ -45,7 +48,7 @@ def read_manifests(paths: Sequence[Path], *, namespace: str | None) -> list[Mani
             continue
         for where, body in documents:
             try:
-                found.append(Manifest(where, _placed(body, namespace)))
+                found.append(Manifest(where, _placed(body, namespace, default)))
             except ManifestError as err:
                 faults.append(f"{where}: {err}")
     if faults:
@@ -102,7 +105,7 @@ def _documents(source: str, text: str) -> Iterator[tuple[str, Any]]:
             yield where, document
 
 
-def _placed(body: Any, namespace: str | None) -> dict[str, Any]:  # noqa: ANN401 - any document
+def _placed(body: Any, namespace: str | None, default: str) -> dict[str, Any]:  # noqa: ANN401 - any document
     """Return the document with its namespace filled in. What else is wrong, admission says."""
     if not isinstance(body, dict):
         raise ManifestError("the document is not an object with apiVersion, kind and metadata")
@@ -112,4 +115,4 @@ def _placed(body: Any, namespace: str | None) -> dict[str, Any]:  # noqa: ANN401
     own = meta.get("namespace")
     if own and namespace and own != namespace:
         raise ManifestError(f"metadata.namespace is {own!r}, not the {namespace!r} asked for")
-    return {**body, "metadata": {**meta, "namespace": own or namespace or "default"}}
+    return {**body, "metadata": {**meta, "namespace": own or namespace or default}}

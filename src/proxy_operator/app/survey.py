@@ -77,7 +77,7 @@ async def _cluster(settings: Settings, clock: Clock) -> AsyncIterator[Survey]:
     address = settings.home
     access = discover_access(address.kubeconfig, address.context, os.environ, clock)
     async with KubeClient(access) as client:
-        cluster_id = settings.cluster_id or await own_id(client)
+        cluster_id = settings.cluster_id or await own_id(ResourceClient(client))
         pods = KubernetesProvider(
             ResourceClient(client),
             PodSettings(image=settings.providers.squid_image),

@@ -34,7 +34,9 @@ def run(invocation: Invocation) -> int:
 
 
 async def _apply(options: Options) -> None:
-    manifests = read_manifests(options.filename, namespace=options.manifest_namespace)
+    manifests = read_manifests(
+        options.filename, namespace=options.namespace, default=options.named_namespace
+    )
     async with (
         open_home(options.home, create=True) as home,
         aclosing(apply_all(home, manifests)) as answers,

@@ -60,7 +60,10 @@ def _doomed(words: Sequence[str], options: Options) -> list[Doomed]:
         raise UsageError("name objects or give -f, not both")
     if options.filename:
         bodies = [
-            m.body for m in read_manifests(options.filename, namespace=options.manifest_namespace)
+            m.body
+            for m in read_manifests(
+                options.filename, namespace=options.namespace, default=options.named_namespace
+            )
         ]
         return [_named_by(body) for body in bodies]
     if not words:

@@ -8,7 +8,7 @@ from typing import Any
 
 from proxy_operator.app.client import Home, open_home
 from proxy_operator.cli.age import format_age
-from proxy_operator.cli.documents import document_of, to_yaml
+from proxy_operator.cli.documents import document_of, shown_annotations, to_yaml
 from proxy_operator.cli.home_options import HomeOptions
 from proxy_operator.cli.invocation import CommandError, Invocation, UsageError
 from proxy_operator.cli.output import print_text
@@ -72,7 +72,7 @@ def _head(obj: Proxy | Secret, now: datetime) -> Iterator[str]:
     yield _fact("Name", meta.name)
     yield _fact("Namespace", meta.namespace)
     yield from _pairs("Labels", meta.labels)
-    yield from _pairs("Annotations", meta.annotations)
+    yield from _pairs("Annotations", shown_annotations(obj))
     yield _fact("Age", format_age(meta.creation_timestamp, now))
     if meta.deletion_timestamp is not None:
         yield _fact("Deleting", f"for {format_age(meta.deletion_timestamp, now)}")

@@ -6,7 +6,7 @@ The data of a Secret is replaced by its size: what is printed here may be pasted
 import json
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -16,6 +16,8 @@ from proxy_operator.domain.proxy import Proxy, ProxyStatus
 from proxy_operator.domain.secret import Secret
 from proxy_operator.runtime.text import plain_lines
 
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+
 
 def document_of(obj: msgspec.Struct) -> dict[str, Any]:
     """Return the document of an object, without secret data."""
@@ -23,8 +25,24 @@ def document_of(obj: msgspec.Struct) -> dict[str, Any]:
     if isinstance(obj, Proxy) and obj.status == ProxyStatus():
         del document["status"]
     if isinstance(obj, Secret):
+        _show_annotations(document["metadata"], obj)
         document["data"] = {key: f"<{len(value)} bytes>" for key, value in sorted(obj.data.items())}
     return document
+
+
+def _show_annotations(metadata: dict[str, Any], secret: Secret) -> None:
+    if annotations := shown_annotations(secret):
+        metadata["annotations"] = annotations
+    else:
+        metadata.pop("annotations", None)
+
+
+def shown_annotations(obj: Proxy | Secret) -> dict[str, str]:
+    """Return the annotations that may be shown: not the manifest that kubectl keeps of a Secret."""
+    kept = obj.metadata.annotations
+    if not isinstance(obj, Secret):
+        return kept
+    return {key: value for key, value in kept.items() if key != _LAST_APPLIED}
 
 
 def list_of(documents: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -22,11 +22,6 @@ class HomeOptions:
         """The home that is meant."""
         return HomeAddress(data_dir=self.data_dir, kubeconfig=self.kubeconfig, context=self.context)
 
-    @property
-    def manifest_namespace(self) -> str | None:
-        """The namespace for manifests that name none; None leaves it to them."""
-        return self.named_namespace if self.home.is_cluster else self.namespace
-
     @functools.cached_property
     def named_namespace(self) -> str:
         """The namespace given, or the home's default. ClusterConfigError."""

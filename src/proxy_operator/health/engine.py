@@ -234,8 +234,9 @@ class HealthEngine:
 
     async def _probe(self, watched: _Watched, lag: timedelta) -> None:
         try:
-            outcome = await self._ask(watched)
-            if outcome.error is not ProbeError.NOT_ALLOWED:  # else there was no probe
+            outcome = self._withheld(watched.proxy)
+            if outcome is None:
+                outcome = await self._ask(watched.proxy)
                 self._recorder.probed(watched.key, outcome, lag)
             self._judge(watched, outcome)
         except LocalProbeError as err:
@@ -243,50 +244,48 @@ class HealthEngine:
         except Exception:  # the engine outlives a fault in one probe, which says nothing of a proxy
             logger.exception("a probe broke", extra={"proxy": str(watched.key)})
 
-    async def _ask(self, watched: _Watched) -> ProbeOutcome:
-        refusal = self._settings.allowed.refusal(watched.proxy)
+    def _withheld(self, proxy: Proxy) -> ProbeOutcome | None:
+        """Say why nothing is sent to a proxy; None when it is probed.
+
+        One whose credentials cannot be had is of no use to anybody, even if it answers without.
+        """
+        refusal = self._settings.allowed.refusal(proxy)
         if refusal is not None:
             return ProbeOutcome(error=ProbeError.NOT_ALLOWED, detail=refusal, latency=timedelta())
-        request, note = self._request(watched.proxy)
+        try:
+            self._credentials.credentials_for(proxy)
+        except ValueError as err:
+            return ProbeOutcome(error=ProbeError.AUTH, detail=str(err), latency=timedelta())
+        return None
+
+    async def _ask(self, proxy: Proxy) -> ProbeOutcome:
+        request = self._request(proxy)
         started = self._clock.monotonic()
         try:
             async with asyncio.timeout((request.timeout + SLACK).total_seconds()):
-                outcome = await self._prober.probe(request)
+                return await self._prober.probe(request)
         except TimeoutError:
             return ProbeOutcome(
                 error=ProbeError.TIMEOUT,
                 detail="the probe did not end in time",
                 latency=timedelta(seconds=self._clock.monotonic() - started),
             )
-        if note and outcome.error is ProbeError.AUTH:
-            detail = f"{outcome.detail}, and its credentials cannot be used: {note}"
-            return ProbeOutcome(
-                error=outcome.error, detail=detail, latency=outcome.latency, phases=outcome.phases
-            )
-        return outcome
 
-    def _request(self, proxy: Proxy) -> tuple[ProbeRequest, str]:
-        """Return what to ask, and why it goes without credentials that it should have."""
-        note = ""
-        try:
-            credentials = self._credentials.credentials_for(proxy)
-        except ValueError as err:
-            credentials, note = None, str(err)
+    def _request(self, proxy: Proxy) -> ProbeRequest:
         address, url = proxy.address, target_of(proxy, self._settings.targets)
         if address is None or url is None:
             raise LookupError("a proxy under watch lost its address or target unnoticed")
         check = _check(proxy)
-        request = ProbeRequest(
+        return ProbeRequest(
             host=address[0],
             port=address[1],
             scheme=proxy.spec.scheme,
-            credentials=credentials,
+            credentials=self._credentials.credentials_for(proxy),
             url=url,
             expected_status=check.expected_status,
             timeout=check.timeout,
             networks=self._settings.allowed.networks_of(proxy),
         )
-        return request, note
 
     def _judge(self, watched: _Watched, outcome: ProbeOutcome) -> None:
         thresholds = _check(watched.proxy).thresholds

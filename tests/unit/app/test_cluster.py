@@ -1,11 +1,20 @@
 """What `down` says when it cannot stand for election."""
 
+from datetime import timedelta
+
 import pytest
 
 from proxy_operator.adapters.kube.resources import NAMESPACE, Document, Resource
-from proxy_operator.app.cluster import lock_obstacle
-from proxy_operator.runtime.errors import ForbiddenError, NotFoundError, ObjectError
+from proxy_operator.app.cluster import lock_obstacle, own_id_within
+from proxy_operator.runtime.clock import LoopClock, SystemClock
+from proxy_operator.runtime.errors import (
+    ForbiddenError,
+    NotFoundError,
+    ObjectError,
+    UnavailableError,
+)
 from proxy_operator.runtime.objects import ObjectKey
+from tests.builders import EPOCH
 
 
 class Answering:
@@ -38,3 +47,33 @@ async def test_a_namespace_that_takes_no_lease_is_named(answer, said):
 @pytest.mark.parametrize("answer", [{"metadata": {}}, ForbiddenError("no")])
 async def test_nothing_is_said_where_nothing_is_known_to_be_wrong(answer):
     assert await lock_obstacle(Answering(answer), "ops") is None
+
+
+class Away:
+    """An API server that is away for so many asks."""
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+
+    async def get(self, resource: Resource, key: ObjectKey) -> Document:
+        self.times -= 1
+        if self.times >= 0:
+            raise UnavailableError("connection refused")
+        return {"metadata": {"uid": "uid-1"}}
+
+
+@pytest.mark.looptime(start=0, noop_cycles=3)
+async def test_an_api_server_that_is_away_is_waited_for_but_not_for_ever():
+    clock, patience = LoopClock(EPOCH), timedelta(seconds=100)
+    assert await own_id_within(Away(10), patience, clock) == "uid-1"
+    began = clock.monotonic()
+    with pytest.raises(UnavailableError, match="connection refused"):
+        await own_id_within(Away(10**6), patience, clock)
+    assert 100 <= clock.monotonic() - began < 110
+
+
+async def test_without_patience_an_api_server_is_asked_once():
+    away = Away(2)
+    with pytest.raises(UnavailableError):
+        await own_id_within(away, timedelta(0), SystemClock())
+    assert away.times == 1

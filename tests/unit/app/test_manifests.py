@@ -152,6 +152,13 @@ def test_every_fault_is_told_at_once(tmp_path):
     ]
 
 
+def placed_by_default(tmp_path, text):
+    file = tmp_path / "m.yaml"
+    file.write_text(text)
+    [manifest] = read_manifests([file], namespace=None, default="context")
+    return manifest.body["metadata"]["namespace"]
+
+
 def test_the_namespace_is_filled_in_and_never_overruled(tmp_path):
     text = "metadata: {name: p}"
     assert body(tmp_path, text)["metadata"]["namespace"] == "default"
@@ -159,6 +166,8 @@ def test_the_namespace_is_filled_in_and_never_overruled(tmp_path):
     own = "metadata: {name: p, namespace: mine}"
     assert body(tmp_path, own)["metadata"]["namespace"] == "mine"
     assert body(tmp_path, own, namespace="mine")["metadata"]["namespace"] == "mine"
+    assert placed_by_default(tmp_path, text) == "context"
+    assert placed_by_default(tmp_path, own) == "mine"
     with pytest.raises(ManifestError, match="is 'mine', not the 'crawl' asked for"):
         body(tmp_path, own, namespace="crawl")
 

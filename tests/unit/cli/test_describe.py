@@ -62,6 +62,30 @@ def test_a_secret_by_its_sizes(shell: Shell):
     assert "hunter2" not in out
 
 
+KUBECTLS_COPY = """
+apiVersion: v1
+kind: Secret
+metadata:
+  name: s1
+  annotations:
+    team: a
+    kubectl.kubernetes.io/last-applied-configuration: '{"stringData":{"password":"hunter2"}}'
+stringData: {password: hunter2, username: crawler}
+"""
+
+
+def test_what_kubectl_keeps_of_a_secret_is_not_shown(shell: Shell):
+    shell("apply", "-f", "-", stdin=KUBECTLS_COPY)
+    for words in (
+        ("describe", "secret", "s1"),
+        ("get", "secret", "s1", "-o", "yaml"),
+        ("get", "secrets", "-o", "json"),
+    ):
+        out = shell(*words).out
+        assert "hunter2" not in out
+        assert "team" in out
+
+
 def test_absence_and_vagueness(shell: Shell):
     shell("apply", "-f", "-", stdin=a_proxy_text())
     assert shell("describe", "proxy").code == 2

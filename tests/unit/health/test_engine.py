@@ -513,17 +513,23 @@ async def test_rotated_credentials_are_used_by_the_next_probe():
         assert world.prober.last("192.0.2.1").credentials == Credentials("u", "new")
 
 
-async def test_unusable_credentials_are_named_when_the_proxy_asks_for_them():
+async def test_without_its_credentials_a_proxy_is_not_healthy_though_it_would_answer():
     world = World()
     world.credentials.known["p1"] = ValueError("Secret default/s was not found")
-    world.prober.answers["192.0.2.1"] = failed(ProbeError.AUTH, "the proxy answered 407")
     async with world.running():
         proxy = world.add(health_check=HealthCheck(failure_threshold=1))
         await asyncio.sleep(1)
         report = world.report(proxy)
         assert report is not None
-        assert report.error is ProbeError.AUTH
-        assert "Secret default/s was not found" in report.detail
+        assert (report.is_healthy, report.error) == (False, ProbeError.AUTH)
+        assert report.detail == "Secret default/s was not found"
+        assert world.prober.sent == []
+        assert not world.recorder.probes
+        world.credentials.known["p1"] = Credentials("u", "p")
+        await asyncio.sleep(60)
+        report = world.report(proxy)
+        assert report is not None
+        assert report.is_healthy
 
 
 async def test_without_a_target_there_is_nothing_to_probe():
