@@ -99,7 +99,8 @@ def test_what_is_installed_by_hand_lends_a_proxy_and_leaves_nothing(cluster, tmp
     ready = ("--for=jsonpath={.status.phase}=Ready", "--timeout=60s")
     cluster.kubectl("wait", IN_FLEET, DEVELOPER, "proxy/squid", *ready)
     reasons = ("get", "events", IN_FLEET, "--output=jsonpath={.items[*].reason}")
-    assert "BecameHealthy" in cluster.kubectl(*reasons)
+    # Events follow what they tell of within a second or so.
+    until(lambda: "BecameHealthy" in cluster.kubectl(*reasons), "the Event of the first verdict")
 
     url = in_operator(cluster, "proxy-operator", "lease", "--token-file", TOKEN_FILE).strip()
     assert url.startswith("http://crawler:any%20text%3A%20will%20do@")
