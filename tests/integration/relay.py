@@ -5,6 +5,7 @@ connections.
 """
 
 import asyncio
+import contextlib
 import socket
 import struct
 from types import TracebackType
@@ -30,7 +31,9 @@ class _Connection:
 
     def reset(self) -> None:
         for end in self.ends:
-            end.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            # It may have ended by itself a moment ago.
+            with contextlib.suppress(OSError):
+                end.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             end.transport.abort()
         self._is_reset.set()
 
