@@ -74,4 +74,4 @@ lock: setup ## resolve the dependencies anew into requirements/
 	hack/lock $(BIN)
 
 
-.PHONY: help setup run test test-slow test-oracle test-cluster image check-wheel bench check fmt generate check-generate lock
+.PHONY: help setup run test test-slow simulate test-oracle test-cluster image check-wheel bench check fmt generate check-generate lock

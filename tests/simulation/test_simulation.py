@@ -1,0 +1,12 @@
+"""A few seeds; `make simulate` plays as many as are asked for."""
+
+import pytest
+
+from tests.simulation.run import simulate
+
+
+@pytest.mark.parametrize("seed", range(1, 7))
+def test_nothing_leaks(seed: int):
+    verdict = simulate(seed)
+    assert verdict.wrong == ()
+    assert verdict.lives > 10
