@@ -32,6 +32,12 @@ build/oracle/.ready: requirements/oracle.txt pyproject.toml hack/setup
 	@hack/setup "$(PYTHON)" build/oracle requirements/oracle.txt
 	@touch $@
 
+SEEDS ?= 30
+FIRST_SEED ?= 1
+
+simulate: setup ## play SEEDS seeds of fleets at a failing cloud, from FIRST_SEED on
+	$(BIN)/python -m tests.simulation --seeds $(SEEDS) --first-seed $(FIRST_SEED)
+
 # Sockets cut on purpose may be collected late, in the time of another test.
 CUT := -W "default::pytest.PytestUnraisableExceptionWarning"
 # Real clusters on a busy machine: what fails is run again, alone, and must pass then.
