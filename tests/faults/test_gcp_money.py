@@ -7,11 +7,13 @@ from datetime import timedelta
 import pytest
 
 from proxy_operator.domain.proxy import Phase
+from proxy_operator.provisioning.timed import TimedProvider
 from tests.fakes.compute.conduct import Conduct
 from tests.fakes.compute.faults import Delay, FailOperation, LoseReply, Refuse
 from tests.fakes.compute.refusals import forbidden, pool_exhausted, quota_exceeded, rate_limited
 from tests.fakes.compute.strangers import change_address, lose_address, preempt, vanish
-from tests.gcp_worlds import A, B, GcpWorld, a_gcp_proxy, a_gcp_world
+from tests.gcp_worlds import A, B, GcpWorld, a_gcp_proxy, a_gcp_world, a_provider
+from tests.worlds import CLUSTER
 
 pytestmark = pytest.mark.looptime(start=0, noop_cycles=3)
 
@@ -194,6 +196,34 @@ async def test_rights_to_create_that_come_back_need_no_edit():
     assert (await world.provisioned()).reason == "Created"
 
 
+@pytest.mark.parametrize("fault", [None, LoseReply()], ids=["answered", "reply lost"])
+async def test_a_zone_that_does_not_exist_holds_up_neither_deletion_nor_correction(fault):
+    world = await a_gcp_world(*(a_gcp_proxy(name, zone="mars-north1-a") for name in ("p1", "p2")))
+    if fault is not None:
+        world.cloud.faults.add(fault, "insert", times=2)
+    for name in ("p1", "p2"):
+        await world.run(MINUTE, name)
+        assert (await world.proxy(name)).status.phase is Phase.FAILED
+        assert "mars-north1-a" in (await world.provisioned(name)).message
+    await world.delete("p1")
+    await world.run(10 * MINUTE, "p1")
+    await world.apply(a_gcp_proxy("p2", zone=A))
+    await world.run(10 * MINUTE, "p2")
+    assert await world.names() == ["p2"]
+    assert (await world.provisioned("p2")).reason == "Created"
+    assert world.zones() == [A]
+
+
+async def test_an_edit_to_a_zone_that_does_not_exist_costs_no_instance():
+    world = await a_running_world(a_gcp_proxy())
+    await world.apply(a_gcp_proxy(zone="mars-north1-a", fallback_zones=()))
+    await world.run(10 * MINUTE)
+    row = await world.provisioned()
+    assert (row.status, row.reason) == ("True", "Created")
+    assert "mars-north1-a" in row.message
+    assert world.zones() == [A]
+
+
 async def test_a_rate_limit_is_waited_out_without_a_second_instance():
     world = await a_gcp_world(a_gcp_proxy())
     world.cloud.faults.add(Refuse(rate_limited()), times=20)
@@ -250,6 +280,23 @@ async def test_a_slow_delete_is_asked_for_once():
     await world.run(5 * MINUTE)
     assert await world.names() == []
     assert [one.method for one in world.books.calls].count("delete") == 1
+
+
+@pytest.mark.parametrize("memory", [None, timedelta()], ids=["remembers requests", "does not"])
+async def test_a_create_that_lands_late_behind_its_successor_is_found(memory):
+    world = await a_gcp_world(a_gcp_proxy(), conduct=Conduct(request_memory=memory))
+    bounded = TimedProvider(a_provider(world.session, CLUSTER, world.clock), 30 * SECOND)
+    world.registry.provider = bounded
+    for late in (50, 100):
+        world.cloud.faults.add(Delay(before=late * SECOND), "insert", times=1)
+    await world.run(75 * SECOND)
+    assert (await world.proxy()).status.provider_id is not None
+    assert len(world.books.alive()) == 1
+    await world.delete()
+    await world.run(15 * MINUTE)
+    assert await world.names() == []
+    assert world.books.alive() == []
+    assert len(world.books.inserts) == (1 if memory is None else 2)
 
 
 async def test_a_server_that_remembers_no_request_ids_gets_no_second_instance():

@@ -15,7 +15,7 @@ from proxy_operator.adapters.providers.gcp import provider as gcp
 from proxy_operator.adapters.providers.gcp.breaker import Breaker
 from proxy_operator.adapters.providers.gcp.listing import SharedListing
 from proxy_operator.controllers.orphan_gc import plan as gc_plan
-from proxy_operator.controllers.proxy import finalize, follow, provision, refusal
+from proxy_operator.controllers.proxy import finalize, follow, provision, refusal, retry
 from proxy_operator.controllers.proxy.context import Pass
 from proxy_operator.domain.names import CLUSTER_LABEL, UID_LABEL
 from proxy_operator.provisioning.contract import InstanceList
@@ -93,7 +93,7 @@ def constant_request_id() -> Iterator[None]:
         def uuid4() -> uuid.UUID:
             return fixed
 
-    with patch.object(provision, "uuid", Same):
+    with patch.object(retry, "uuid", Same):
         yield
 
 

@@ -41,9 +41,7 @@ TROUBLES: Final = (
     Trouble(lambda _: LoseReply(), ("insert", "delete")),
     Trouble(lambda _: LoseRequest()),
     Trouble(lambda a: Delay(before=_span(a, 25))),
-    # Within what bounds a provider call: of a create that lands later, behind its successor's
-    # whole life, only the sweep learns.
-    Trouble(lambda a: Delay(before=_span(a, 25)), ("insert", "delete")),
+    Trouble(lambda a: Delay(before=_span(a, 60)), ("insert", "delete")),
     Trouble(lambda a: Delay(after=_span(a, 40))),
     Trouble(lambda _: Refuse(rate_limited())),
     Trouble(lambda _: Refuse(unavailable())),

@@ -43,12 +43,18 @@ class Outcome(StrEnum):
     STOCK_OUT = "stock-out"
     REJECTED = "rejected"
     """Refused for good: not tried again for the same generation and spec hash."""
+    DENIED = "denied"
+    """Refused for what is wrong around the operator: rights, an engine."""
     NEVER_APPEARED = "never-appeared"
     """Accepted, but no instance came of it in time. It may still come."""
+    GONE = "gone"
+    """An instance came of it, and is no more."""
 
 
 # The provider said that it made nothing.
-REFUSED: Final = frozenset({Outcome.QUOTA, Outcome.STOCK_OUT, Outcome.REJECTED})
+REFUSED: Final = frozenset({Outcome.QUOTA, Outcome.STOCK_OUT, Outcome.REJECTED, Outcome.DENIED})
+# Nothing more will come of it.
+SETTLED: Final = REFUSED | {Outcome.GONE}
 # Another zone may do better.
 ROTATES: Final = frozenset({Outcome.STOCK_OUT, Outcome.NEVER_APPEARED})
 
@@ -75,9 +81,10 @@ class Intent(
     attempt: Annotated[int, Meta(ge=1)]
     """1 for the first try since an instance last ran; picks the zone and the wait."""
     request_id: str
-    """Fresh for every create, never reused."""
+    """Fresh for every create; the same while a create that got no answer is sent again."""
     spec_hash: str
     created_at: Annotated[datetime, Meta(tz=True)]
+    """When the create was last sent."""
     zone: str = ""
     zones: tuple[str, ...] = ()
     """Every other zone in which an earlier attempt may still have left an instance."""
@@ -86,6 +93,9 @@ class Intent(
     """When `outcome` became known."""
     retry_at: Annotated[datetime, Meta(tz=True)] | None = None
     """When to try again, if whoever refused said so."""
+    unsettled_at: Annotated[datetime, Meta(tz=True)] | None = None
+    """When a create was last sent that got no answer, before this one: an instance may come of
+    it too, whatever becomes of this one."""
 
     def settled(
         self, outcome: Outcome, now: datetime, retry_at: datetime | None = None
@@ -93,10 +103,22 @@ class Intent(
         """Return the record of how this create ended."""
         return msgspec.structs.replace(self, outcome=outcome, settled_at=now, retry_at=retry_at)
 
-    def ran(self) -> "Intent":
-        """Return the record once its instance ran: attempts count anew, other zones are clear."""
+    def unsettled(self) -> "Intent":
+        """Return the record when an instance was found and this create has got no answer."""
+        return msgspec.structs.replace(self, unsettled_at=self.created_at)
+
+    def ran(self, *, are_others_clear: bool) -> "Intent":
+        """Return the record once its instance ran: attempts count anew.
+
+        Other zones are forgotten when nothing can come up in them any more.
+        """
         return msgspec.structs.replace(
-            self, attempt=1, zones=(), outcome=Outcome.UNKNOWN, settled_at=None, retry_at=None
+            self,
+            attempt=1,
+            zones=() if are_others_clear else self.zones,
+            outcome=Outcome.UNKNOWN,
+            settled_at=None,
+            retry_at=None,
         )
 
     def encode(self) -> str:

@@ -71,7 +71,8 @@ def test_settled_and_ran():
     intent = an_intent(attempt=3, zone="b", zones=("a",))
     settled = intent.settled(Outcome.STOCK_OUT, later)
     assert (settled.outcome, settled.settled_at, settled.attempt) == (Outcome.STOCK_OUT, later, 3)
-    assert settled.ran() == an_intent(attempt=1, zone="b")
+    assert settled.ran(are_others_clear=True) == an_intent(attempt=1, zone="b")
+    assert settled.ran(are_others_clear=False) == an_intent(attempt=1, zone="b", zones=("a",))
 
 
 @given(st.dictionaries(st.text(), st.integers(-(2**63), 2**63 - 1)))

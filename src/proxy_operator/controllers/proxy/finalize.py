@@ -2,7 +2,7 @@
 
 from proxy_operator.controllers.proxy.context import Pass
 from proxy_operator.controllers.proxy.failures import show_provider_error, wait
-from proxy_operator.controllers.proxy.retry import may_appear_until
+from proxy_operator.controllers.proxy.retry import unsettled_at
 from proxy_operator.domain.condition import ProvisionedReason
 from proxy_operator.domain.event import INSTANCE_DELETED
 from proxy_operator.domain.instance import InstanceState, Intent
@@ -29,14 +29,15 @@ async def finalize(p: Pass) -> Result:
             return Result(p.first_look if is_first else p.intervals.deletion_poll)
     except ProviderError as err:
         return show_provider_error(p, err)
-    until = None
-    if intent is not None and not p.has_appeared:
-        until = may_appear_until(intent, provider.appears_within)
-    if until is not None and p.now < until:
+    within, sent_at = provider.appears_within, None
+    if intent is not None:
+        sent_at = unsettled_at(intent, within, p.now, has_appeared=p.has_appeared)
+    if sent_at is not None:
         p.set_unprovisioned(
-            ProvisionedReason.PROVISIONING, "deletion waits: an unanswered create may still succeed"
+            ProvisionedReason.DELETING if p.has_appeared else ProvisionedReason.PROVISIONING,
+            "deletion waits: an unanswered create may still succeed",
         )
-        return wait(until - p.now)
+        return wait(sent_at + within - p.now)
     if p.has_appeared:
         p.tell(INSTANCE_DELETED, "the instance is gone")
     await _drop_finalizer(p)

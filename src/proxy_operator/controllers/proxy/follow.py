@@ -13,7 +13,7 @@ from proxy_operator.controllers.proxy.replace import (
     refusal_of,
     show_refusal,
 )
-from proxy_operator.controllers.proxy.retry import appear_backoff
+from proxy_operator.controllers.proxy.retry import appear_backoff, unsettled_at
 from proxy_operator.domain.condition import ConditionStatus, ConditionType, ProvisionedReason
 from proxy_operator.domain.event import (
     INSTANCE_NEVER_APPEARED,
@@ -21,7 +21,7 @@ from proxy_operator.domain.event import (
     INSTANCE_STOPPED,
     INSTANCE_VANISHED,
 )
-from proxy_operator.domain.instance import Instance, InstanceState, Intent, Outcome
+from proxy_operator.domain.instance import SETTLED, Instance, InstanceState, Intent, Outcome
 from proxy_operator.domain.names import SPEC_HASH_ANNOTATION
 from proxy_operator.provisioning.contract import Provider
 from proxy_operator.provisioning.errors import (
@@ -103,6 +103,7 @@ async def _missing(p: Pass, provider: Provider, inputs: Inputs | InputsError) ->
     if p.has_appeared:
         if p.is_provisioned:
             p.tell(INSTANCE_VANISHED, f"instance {p.proxy.status.provider_id} is gone")
+        await _note_gone(p, provider)
         # Status first, the next create in a later pass: no status may claim to have seen the
         # instance of a create that came after it.
         p.forget_instance(ProvisionedReason.PROVISIONING, "the instance is gone, a new one follows")
@@ -124,6 +125,17 @@ async def _missing(p: Pass, provider: Provider, inputs: Inputs | InputsError) ->
     p.tell(INSTANCE_NEVER_APPEARED, message)
     p.forget_instance(ProvisionedReason.INSTANCE_NEVER_APPEARED, message)
     return Result(appear_backoff(intent.attempt if intent else 1))
+
+
+async def _note_gone(p: Pass, provider: Provider) -> None:
+    """Write down that nothing more will come of a create, as long as it could be thought so."""
+    intent = p.intent(provider)
+    if (
+        intent is not None
+        and intent.outcome not in SETTLED
+        and p.now < intent.created_at + provider.appears_within
+    ):
+        await p.record_intent(intent.settled(Outcome.GONE, p.now))
 
 
 def _may_still_appear(p: Pass, provider: Provider, intent: Intent) -> bool:
@@ -177,4 +189,5 @@ async def _settle(p: Pass, provider: Provider) -> None:
         if p.is_ours(late.labels) and late.state is not InstanceState.TERMINATING:
             await provider.delete(late.provider_id)
     if intent.attempt > 1 or intent.outcome is not Outcome.UNKNOWN:
-        await p.record_intent(intent.ran())
+        sent_at = unsettled_at(intent, provider.appears_within, p.now, has_appeared=True)
+        await p.record_intent(intent.ran(are_others_clear=sent_at is None))

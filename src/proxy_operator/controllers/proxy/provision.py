@@ -3,24 +3,31 @@
 The order is the point: nothing is asked of a provider before the intent is stored.
 """
 
-import uuid
-
 from proxy_operator.controllers.proxy.context import Pass
 from proxy_operator.controllers.proxy.failures import show_provider_error, wait
 from proxy_operator.controllers.proxy.follow import follow_instance, require_ours
 from proxy_operator.controllers.proxy.inputs import Inputs, create_request
 from proxy_operator.controllers.proxy.refusal import record_refusal
 from proxy_operator.controllers.proxy.retry import (
-    may_appear_until,
     next_attempt,
     next_zone,
+    request_id_of,
     retry_at,
+    unsettled_at,
 )
 from proxy_operator.domain.condition import ProvisionedReason
 from proxy_operator.domain.event import INSTANCE_ADOPTED, INSTANCE_REQUESTED
-from proxy_operator.domain.instance import REFUSED, Instance, InstanceState, Intent, Outcome
+from proxy_operator.domain.instance import (
+    REFUSED,
+    ROTATES,
+    Instance,
+    InstanceState,
+    Intent,
+    Outcome,
+)
 from proxy_operator.provisioning.contract import Provider
 from proxy_operator.provisioning.errors import (
+    EnvironmentProviderError,
     InstanceNotFoundError,
     PermanentProviderError,
     ProviderError,
@@ -72,13 +79,17 @@ def _is_latched(p: Pass, intent: Intent, inputs: Inputs) -> bool:
 
 async def _find_lost(p: Pass, provider: Provider, intent: Intent) -> Instance | None:
     """Look where the intent points; an instance there is adopted whatever its state."""
-    if intent.outcome in REFUSED:
+    sent_at = unsettled_at(intent, provider.appears_within, p.now)
+    if intent.outcome in REFUSED and sent_at is None:
         return None
     try:
         instance = await provider.get(p.id_in(provider, intent.zone))
     except InstanceNotFoundError:
         return None
     require_ours(p, instance)
+    if sent_at is not None and sent_at != intent.unsettled_at:
+        # It may have come of a create before the last one, which is then still to come.
+        await p.record_intent(intent.unsettled())
     return instance
 
 
@@ -92,16 +103,14 @@ async def _clear_other_zones(
             ProvisionedReason.PROVISIONING, "an instance in another zone must go first"
         )
         return Result(p.intervals.deletion_poll)
-    until = may_appear_until(intent, provider.appears_within)
-    if zone == intent.zone or until is None or until <= p.now:
-        return None
-    if intent.outcome is Outcome.NEVER_APPEARED:
+    sent_at = unsettled_at(intent, provider.appears_within, p.now)
+    if zone == intent.zone or sent_at is None or intent.outcome in ROTATES:
         return None
     p.set_unprovisioned(
         ProvisionedReason.PROVISIONING,
         f"an unanswered create in zone {intent.zone or 'default'} may still succeed",
     )
-    return wait(until - p.now)
+    return wait(sent_at + provider.appears_within - p.now)
 
 
 async def delete_in_zones(p: Pass, provider: Provider, zones: list[str]) -> bool:
@@ -121,24 +130,14 @@ async def delete_in_zones(p: Pass, provider: Provider, zones: list[str]) -> bool
 
 
 async def _create(p: Pass, provider: Provider, inputs: Inputs, old: Intent | None) -> Result:
-    zone = next_zone(provider.placements(p.proxy.spec), old, inputs.spec_hash)
-    late = old is not None and old.outcome is Outcome.NEVER_APPEARED
-    intent = Intent(
-        attempt=next_attempt(old, inputs.spec_hash),
-        request_id=str(uuid.uuid4()),
-        spec_hash=inputs.spec_hash,
-        created_at=p.around.clock.now(),
-        zone=zone,
-        # An instance that did not appear in time may still do so: remember where.
-        zones=tuple(sorted({old.zone, *old.zones} - {zone})) if old and late else (),
-    )
+    intent = _next_intent(p, provider, inputs, old)
     await p.record_intent(intent)
     p.around.made_with.note(p.uid, inputs.credentials)
     try:
         provider_id = await provider.create(
-            create_request(p, inputs, zone=zone, request_id=intent.request_id)
+            create_request(p, inputs, zone=intent.zone, request_id=intent.request_id)
         )
-    except (QuotaExceededError, PermanentProviderError) as err:
+    except (QuotaExceededError, PermanentProviderError, EnvironmentProviderError) as err:
         return await record_refusal(p, intent, err)
     except ProviderError as err:
         return show_provider_error(p, err)
@@ -146,3 +145,20 @@ async def _create(p: Pass, provider: Provider, inputs: Inputs, old: Intent | Non
     p.set_unprovisioned(ProvisionedReason.PROVISIONING, "the instance was requested")
     p.tell(INSTANCE_REQUESTED, f"instance {provider_id} was requested")
     return Result(p.first_look)
+
+
+def _next_intent(p: Pass, provider: Provider, inputs: Inputs, old: Intent | None) -> Intent:
+    now, within = p.around.clock.now(), provider.appears_within
+    zone = next_zone(provider.placements(p.proxy.spec), old, inputs.spec_hash)
+    sent_at = None if old is None else unsettled_at(old, within, now)
+    is_late = sent_at is not None or (old is not None and old.outcome is Outcome.NEVER_APPEARED)
+    return Intent(
+        attempt=next_attempt(old, inputs.spec_hash),
+        request_id=request_id_of(old, zone, inputs.spec_hash, now, within),
+        spec_hash=inputs.spec_hash,
+        created_at=now,
+        zone=zone,
+        # An instance that did not appear in time may still do so: remember where.
+        zones=tuple(sorted({old.zone, *old.zones} - {zone})) if old and is_late else (),
+        unsettled_at=sent_at,
+    )

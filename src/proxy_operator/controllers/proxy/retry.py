@@ -1,10 +1,11 @@
-"""When and where to create next: pure decisions on the recorded intent."""
+"""When, where and as what to create next: decisions on the recorded intent, without I/O."""
 
+import uuid
 from datetime import datetime, timedelta
 from typing import Final
 
 from proxy_operator.controllers.proxy.context import Intervals
-from proxy_operator.domain.instance import REFUSED, ROTATES, Intent, Outcome
+from proxy_operator.domain.instance import ROTATES, SETTLED, Intent, Outcome
 
 _FIRST_WAIT: Final = timedelta(seconds=30)
 _LONGEST_WAIT: Final = timedelta(minutes=30)
@@ -42,11 +43,34 @@ def next_attempt(intent: Intent | None, spec_hash: str) -> int:
     return intent.attempt + 1 if intent.outcome in ROTATES else intent.attempt
 
 
-def may_appear_until(intent: Intent, appears_within: timedelta) -> datetime | None:
-    """Return until when an instance of this create may still come into being, or None.
+def unsettled_at(
+    intent: Intent, appears_within: timedelta, now: datetime, *, has_appeared: bool = False
+) -> datetime | None:
+    """Return when the last create was sent of which an instance may still come, or None.
 
-    None also when the provider said that it made nothing.
+    None when the provider said that it made nothing, or its instance was seen
+    (`has_appeared`), or it was sent longer ago than a create may take.
     """
-    if intent.outcome in REFUSED:
-        return None
-    return intent.created_at + appears_within
+    sent = [] if intent.unsettled_at is None else [intent.unsettled_at]
+    if intent.outcome not in SETTLED and not has_appeared:
+        sent.append(intent.created_at)
+    return max((at for at in sent if now < at + appears_within), default=None)
+
+
+def request_id_of(
+    intent: Intent | None, zone: str, spec_hash: str, now: datetime, appears_within: timedelta
+) -> str:
+    """Return the request id to send a create with.
+
+    That of a create which got no answer, so that whoever knows it makes nothing twice; only for
+    as long as that create may still take effect. Else a fresh one.
+    """
+    if (
+        intent is not None
+        and intent.request_id
+        and intent.outcome is Outcome.UNKNOWN
+        and (intent.zone, intent.spec_hash) == (zone, spec_hash)
+        and now < intent.created_at + appears_within
+    ):
+        return intent.request_id
+    return str(uuid.uuid4())

@@ -23,7 +23,7 @@ from proxy_operator.provisioning.errors import (
 )
 from proxy_operator.runtime.objects import MetadataPatch, ObjectKey, Preconditions
 from tests.builders import a_proxy, a_secret
-from tests.worlds import CLUSTER, a_running_world, a_world
+from tests.worlds import CLUSTER, a_running_world, a_world, sleep
 
 pytestmark = pytest.mark.looptime(start=0, noop_cycles=3)
 
@@ -79,7 +79,7 @@ async def test_the_intent_is_stored_before_the_provider_is_asked():
     assert (await world.provisioned()).reason == "ProviderError"
 
 
-async def test_every_create_has_a_request_id_of_its_own():
+async def test_a_create_without_an_answer_is_sent_again_as_the_same_request():
     world = await a_world(a_proxy())
     world.provider.fail("create", TransientProviderError("no answer"), times=3)
     seen = set()
@@ -87,9 +87,78 @@ async def test_every_create_has_a_request_id_of_its_own():
         with pytest.raises(TransientProviderError):
             await world.one_pass()
         seen.add((await world.intent()).request_id)
+        await sleep(MINUTE)
+    await world.restart()
     await world.one_pass()
-    seen.add((await world.intent()).request_id)
-    assert len(seen) == 4
+    assert {made.request_id for made in world.provider.creates} == seen
+    assert len(seen) == 1
+
+
+async def test_a_create_that_can_no_longer_take_effect_is_another_request():
+    world = await a_world(a_proxy())
+    world.provider.fail("create", TransientProviderError("no answer"))
+    with pytest.raises(TransientProviderError):
+        await world.one_pass()
+    first = (await world.intent()).request_id
+    await sleep(world.provider.appears_within)
+    await world.one_pass()
+    assert [made.request_id != first for made in world.provider.creates] == [True]
+
+
+async def test_a_create_of_another_spec_is_another_request():
+    world = await a_world(a_proxy())
+    world.provider.fail("create", TransientProviderError("no answer"))
+    with pytest.raises(TransientProviderError):
+        await world.one_pass()
+    first = (await world.intent()).request_id
+    await world.apply(a_proxy(port=4000))
+    await world.one_pass()
+    assert [made.request_id != first for made in world.provider.creates] == [True]
+
+
+async def test_an_instance_that_ran_and_is_gone_is_followed_by_another_request():
+    world = await a_running_world(a_proxy())
+    [provider_id] = world.provider.instances
+    world.provider.vanish(provider_id)
+    await world.restart()
+    await world.run(MINUTE)
+    first, second = world.provider.creates
+    assert first.request_id != second.request_id
+    await world.delete()
+    await world.run(timedelta(seconds=10))
+    assert await world.names() == []
+
+
+async def test_a_refused_create_does_not_hide_the_one_before_it_without_an_answer():
+    world = await a_world(a_proxy())
+    name = instance_name_of(await world.proxy())
+    world.provider.fail("create", TransientProviderError("no answer"))
+    world.provider.fail("create", QuotaExceededError("the quota is used up"))
+    with pytest.raises(TransientProviderError):
+        await world.one_pass()
+    labels = owner_labels(
+        uid=(await world.proxy()).metadata.uid,
+        cluster_id=CLUSTER,
+        spec_hash=(await world.intent()).spec_hash,
+    )
+    await world.one_pass()
+    assert (await world.intent()).outcome is Outcome.QUOTA
+    await world.delete()
+    await world.run(MINUTE)
+    world.provider.plant(name, labels)
+    await world.run(5 * MINUTE)
+    assert await world.names() == []
+    assert world.provider.instances == {}
+
+
+async def test_a_deletion_waits_for_nothing_when_the_create_was_denied():
+    world = await a_world(a_proxy())
+    world.provider.fail("create", EnvironmentProviderError("a right is missing"))
+    assert (await world.one_pass()).requeue_after == timedelta(minutes=5)
+    assert (await world.provisioned()).reason == "PermanentError"
+    await world.delete()
+    await world.one_pass()
+    assert await world.names() == []
 
 
 async def test_a_settled_fleet_is_neither_written_nor_touched():

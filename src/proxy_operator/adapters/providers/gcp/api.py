@@ -20,6 +20,8 @@ class Listing(NamedTuple):
 
     items: list[Document]
     complete: bool
+    zones: frozenset[str]
+    """Every zone that the answer speaks of, those without an instance too."""
 
 
 class ComputeApi:
@@ -43,7 +45,7 @@ class ComputeApi:
         return error_of_operation(Call.INSERT, what, reply.body)
 
     async def get(self, zone: str, name: str) -> Document | None:
-        """Return the instance as it is now, or None."""
+        """Return the instance as it is now, or None. InvalidPathError may mean a wrong zone."""
         what = f"read instance {name} in zone {zone}"
         reply = await self._session.send("GET", self._path(zone, name), {})
         if not 200 <= reply.status < 300:
@@ -81,14 +83,16 @@ class ComputeApi:
         items: list[Document] = []
         is_complete = True
         seen: set[str] = set()
+        zones: set[str] = set()
         while True:
             page = await self._page(query)
             is_complete = is_complete and not _is_partial(page)
-            for scope in (page.get("items") or {}).values():
+            for name, scope in (page.get("items") or {}).items():
+                zones.add(name.removeprefix("zones/"))
                 items += scope.get("instances") or ()
             token = page.get("nextPageToken")
             if not token:
-                return Listing(items, is_complete)
+                return Listing(items, is_complete, frozenset(zones))
             if token in seen:
                 raise TransientProviderError("could not list instances: the pages go in a circle")
             seen.add(token)

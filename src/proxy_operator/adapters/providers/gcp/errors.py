@@ -38,6 +38,10 @@ class NameTakenError(TransientProviderError):
     """An instance of that name exists; whose it is has to be looked at."""
 
 
+class InvalidPathError(EnvironmentProviderError):
+    """What was asked for by name cannot exist: its zone, or the project, is none."""
+
+
 class Row(NamedTuple):
     """One line of the table."""
 
@@ -82,7 +86,8 @@ def error_of(call: Call, what: str, reply: Reply) -> ProviderError:
         return InstanceNotFoundError(f"could not {what}: there is none")
     kind = _kind_of_words(words) or _kind_of_status(reply.status)
     if kind is PermanentProviderError and call is not Call.INSERT:
-        kind = EnvironmentProviderError
+        is_path = call is Call.GET and reply.status == 400
+        kind = InvalidPathError if is_path else EnvironmentProviderError
     return kind(_sentence(what, kind, [f"HTTP {reply.status}", *words[:1]], error.get("message")))
 
 

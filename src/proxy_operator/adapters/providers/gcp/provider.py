@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from proxy_operator.adapters.providers.gcp import manifests, states
 from proxy_operator.adapters.providers.gcp.api import ComputeApi
 from proxy_operator.adapters.providers.gcp.breaker import Breaker, Place
-from proxy_operator.adapters.providers.gcp.errors import NameTakenError
+from proxy_operator.adapters.providers.gcp.errors import InvalidPathError, NameTakenError
 from proxy_operator.adapters.providers.gcp.listing import SharedListing
 from proxy_operator.adapters.providers.gcp.session import Document
 from proxy_operator.domain.instance import Instance, InstanceState
@@ -113,7 +113,7 @@ class GcpProvider:
         if running is not None:
             self._note_running(provider_id)
             return running
-        document = await self._api.get(*where)
+        document = await self._look(*where)
         self._listing.touch(provider_id)
         if document is None:
             self._note_missing(provider_id)
@@ -125,7 +125,7 @@ class GcpProvider:
 
     async def delete(self, provider_id: str) -> None:
         where = manifests.parse_provider_id(provider_id)
-        document = await self._api.get(*where) if where else None
+        document = await self._look(*where) if where else None
         if where is None or document is None:
             return
         if (document.get("labels") or {}).get(CLUSTER_LABEL) != self._cluster_id:
@@ -148,6 +148,17 @@ class GcpProvider:
         """Do what `provisioning.contract.Surveyor` promises."""
         found = await self._api.list(UID_LABEL, None)
         return InstanceList(tuple(states.instance_of(d) for d in found.items), found.complete)
+
+    async def _look(self, zone: str, name: str) -> Document | None:
+        """Return the instance, or None; a zone that the project does not have holds none."""
+        try:
+            return await self._api.get(zone, name)
+        except InvalidPathError:
+            found = await self._api.list(CLUSTER_LABEL, self._cluster_id)
+            # A complete list speaks of every zone.
+            if not found.complete or not found.zones or zone in found.zones:
+                raise
+            return None
 
     async def _list(self) -> InstanceList:
         found = await self._api.list(CLUSTER_LABEL, self._cluster_id)

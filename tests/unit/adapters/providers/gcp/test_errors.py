@@ -4,6 +4,7 @@ import pytest
 
 from proxy_operator.adapters.providers.gcp.errors import (
     Call,
+    InvalidPathError,
     NameTakenError,
     error_of,
     error_of_operation,
@@ -59,6 +60,7 @@ STOCK_OUT, ENVIRONMENT = StockOutError, EnvironmentProviderError
         (Call.INSERT, refusal(429), TRANSIENT),
         (Call.INSERT, refusal(403, "forbidden"), ENVIRONMENT),
         (Call.GET, refusal(403, "forbidden"), ENVIRONMENT),
+        (Call.GET, refusal(400, "invalid"), InvalidPathError),
         (Call.LIST, refusal(403, "accessNotConfigured"), ENVIRONMENT),
         (Call.INSERT, refusal(503, "backendError"), TRANSIENT),
         (Call.INSERT, refusal(503, "ZONE_RESOURCE_POOL_EXHAUSTED"), STOCK_OUT),
