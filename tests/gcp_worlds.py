@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from proxy_operator.adapters.providers.gcp.api import ComputeApi
 from proxy_operator.adapters.providers.gcp.provider import GcpProvider
 from proxy_operator.adapters.providers.gcp.session import Document, Reply, Session
@@ -12,7 +14,7 @@ from proxy_operator.runtime.clock import Clock
 from tests.builders import a_proxy
 from tests.fakes.compute.conduct import Conduct
 from tests.fakes.compute.ledger import Ledger
-from tests.fakes.compute.messages import ReplyLostError
+from tests.fakes.compute.messages import ReplyLostError, Request
 from tests.fakes.compute.service import Service
 from tests.fakes.compute.strangers import PROJECT
 from tests.fakes.compute.transport import InProcessTransport
@@ -20,6 +22,7 @@ from tests.fakes.compute.world import World as Cloud
 from tests.worlds import CLUSTER, World
 
 A, B = "europe-west1-b", "europe-west1-c"
+_HEADERS = {"content-type": "application/json"}
 
 
 class InProcessSession:
@@ -31,11 +34,9 @@ class InProcessSession:
     async def send(
         self, method: str, path: str, query: Mapping[str, str], body: Document | None = None
     ) -> Reply:
-        headers = {"Content-Type": "application/json"}
+        content = b"" if body is None else msgspec.json.encode(body)
         try:
-            answer = await self._transport.request(
-                method, path, query=query, headers=headers, body=body
-            )
+            answer = await self._transport.send(Request(method, path, query, _HEADERS, content))
         except ReplyLostError as err:
             raise TransientProviderError("Compute Engine gave no answer") from err
         return Reply(answer.status, answer.json())

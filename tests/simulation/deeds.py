@@ -8,7 +8,9 @@ from typing import Final
 
 import msgspec
 
-from proxy_operator.domain.proxy import Proxy, SecretRef
+from proxy_operator.domain.names import instance_name
+from proxy_operator.domain.proxy import Phase, Proxy, SecretRef
+from proxy_operator.domain.secret import Secret
 from proxy_operator.runtime.errors import ObjectError
 from proxy_operator.runtime.objects import ObjectKey
 from tests.builders import a_manifest, a_secret
@@ -22,6 +24,7 @@ from tests.simulation.world import ZONES, Cluster, Universe
 
 Deed = Callable[[Universe, Cluster, Happening], Awaitable[None]]
 SECRET: Final = "users"
+NO_ZONE: Final = "mars-north1-a"
 
 
 async def play(universe: Universe, plan: Plan) -> None:
@@ -84,6 +87,22 @@ async def move(universe: Universe, cluster: Cluster, happening: Happening) -> No
 async def rotate(universe: Universe, cluster: Cluster, happening: Happening) -> None:
     password = f"password-{happening.choice % 3}".encode()
     await cluster.store.apply(a_manifest(a_secret(SECRET, username=b"crawler", password=password)))
+
+
+async def withdraw(universe: Universe, cluster: Cluster, happening: Happening) -> None:
+    """The Secret is deleted, and comes back, perhaps with another content, after a while."""
+    await cluster.store.delete(Secret, ObjectKey("default", SECRET))
+
+    def restore() -> None:
+        universe.group.create_task(rotate(universe, cluster, happening))
+
+    asyncio.get_running_loop().call_later(900 * happening.amount, restore)
+
+
+async def misspell(universe: Universe, cluster: Cluster, happening: Happening) -> None:
+    """Somebody names a zone that does not exist."""
+    found = await cluster.store.get(Proxy, _key(happening))
+    await _apply(cluster, happening, port=found.spec.port or 3128, zone=NO_ZONE)
 
 
 async def kill(universe: Universe, cluster: Cluster, happening: Happening) -> None:
@@ -211,6 +230,55 @@ async def squat(universe: Universe, cluster: Cluster, happening: Happening) -> N
     universe.foreign.append(strangers.make(universe.cloud, ZONES[0], name, labels))
 
 
+async def usurp(universe: Universe, cluster: Cluster, happening: Happening) -> None:
+    """Somebody else has an instance with the very name of ours, where ours is not at the moment."""
+    found = await cluster.store.get(Proxy, _key(happening))
+    zone, uid = ZONES[happening.choice % 2], found.metadata.uid
+    labels = {"proxy-operator-uid": uid, "proxy-operator-cluster": "somebody-else"}
+    machine = strangers.make(universe.cloud, zone, instance_name(uid), labels)
+    universe.foreign.append(machine)
+    span = 60 + 1800 * happening.amount
+    asyncio.get_running_loop().call_later(span, withdraw_usurper, universe, machine)
+
+
+def withdraw_usurper(universe: Universe, machine: Machine) -> None:
+    """Let its owner take a foreign instance away."""
+    if machine in universe.foreign:
+        universe.foreign.remove(machine)
+        strangers.vanish(universe.cloud, machine)
+
+
+async def puzzle(universe: Universe, cluster: Cluster, happening: Happening) -> None:
+    """An instance has a status for a while that nobody has heard of."""
+    machine = _one_of(cluster, happening)
+    if machine is None:
+        return
+    strangers.set_status(universe.cloud, machine, "CONTEMPLATING")
+
+    def end() -> None:
+        if machine.status == "CONTEMPLATING":
+            strangers.set_status(universe.cloud, machine, "RUNNING")
+
+    asyncio.get_running_loop().call_later(600 * happening.amount, end)
+
+
+async def mend(universe: Universe) -> None:
+    """Do what only people can: correct a misspelt zone, take a usurper away and say so."""
+    names = {instance_name(p.metadata.uid) for c in universe.clusters for p in c.proxies()}
+    for machine in [m for m in universe.foreign if m.name in names]:
+        withdraw_usurper(universe, machine)
+    for number, cluster in enumerate(universe.clusters):
+        await rotate(universe, cluster, Happening(0, "rotate", number, 0, 0, 0))
+        for proxy in cluster.proxies():
+            zone = proxy.spec.gcp.zone if proxy.spec.gcp else None
+            is_latched = proxy.status.phase is Phase.FAILED
+            if proxy.metadata.is_deleting or not (is_latched or zone == NO_ZONE):
+                continue
+            subject = int(proxy.metadata.name.removeprefix("p"))
+            happening = Happening(0, "edit", number, subject, 0, 0)
+            await _apply(cluster, happening, port=5000, zone=ZONES[0])
+
+
 DEEDS: Final[dict[str, Deed]] = {
     deed.__name__: deed
     for deed in (
@@ -231,5 +299,9 @@ DEEDS: Final[dict[str, Deed]] = {
         address,
         relaunch,
         squat,
+        usurp,
+        puzzle,
+        withdraw,
+        misspell,
     )
 }

@@ -24,7 +24,7 @@ async def _judge_cluster(universe: Universe, cluster: Cluster) -> list[str]:
     wrong = []
     left = {m.path: m for m in universe.machines_of(cluster.cluster_id)}
     [secret] = cluster.store.now_stored("Secret")
-    for proxy in cluster.store.now_stored("Proxy"):
+    for proxy in cluster.proxies():
         name, uid = proxy.metadata.name, proxy.metadata.uid
         if proxy.metadata.is_deleting:
             wrong.append(f"{cluster.cluster_id}: {name} is still being deleted")

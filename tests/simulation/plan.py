@@ -1,8 +1,11 @@
 """From a seed to what will happen: pure, and complete, so that a plan can be read and replayed."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 from random import Random
 from typing import Final, NamedTuple
+
+from proxy_operator.provisioning.brake import BrakeLimits
 
 HOUR: Final = 3600.0
 
@@ -13,6 +16,8 @@ WEIGHTS: Final = {
     "edit": 4,
     "move": 4,
     "rotate": 2,
+    "withdraw": 2,
+    "misspell": 2,
     # What happens to processes.
     "kill": 5,
     "die_at_call": 14,
@@ -27,6 +32,8 @@ WEIGHTS: Final = {
     "address": 4,
     "relaunch": 4,
     "squat": 2,
+    "usurp": 3,
+    "puzzle": 3,
 }
 """How often each kind happens, relative to the others."""
 
@@ -52,6 +59,10 @@ class Plan:
     happenings: tuple[Happening, ...]
     proxies: tuple[int, ...] = (3, 2)
     """How many names each cluster has for its Proxies."""
+    limits: tuple[BrakeLimits, ...] = (BrakeLimits(), BrakeLimits(3, 4))
+    """What each cluster's operator may make: the second has room for little more than it needs."""
+    request_memory: timedelta | None = None
+    """How long the cloud remembers request ids; None is for ever."""
     drought: float = 75 * 60.0
     """Seconds in which no zone has room and nothing else goes wrong."""
     quiet: float = 3 * HOUR
@@ -79,4 +90,5 @@ def plan_of(seed: int, trouble: float = 10 * HOUR, per_hour: float = 20.0) -> Pl
         )
         for at in moments
     ]
-    return Plan(seed, trouble + 10, (*first, *rest))
+    memory = (None, timedelta(minutes=10), timedelta())[seed % 3]
+    return Plan(seed, trouble + 10, (*first, *rest), request_memory=memory)

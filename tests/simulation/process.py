@@ -10,8 +10,9 @@ from proxy_operator.controllers.proxy.reconciler import ProxyReconciler
 from proxy_operator.controllers.proxy.watches import REFERENCE_INDEX, proxies_using, secrets_of
 from proxy_operator.domain.proxy import Proxy
 from proxy_operator.domain.secret import Secret
+from proxy_operator.provisioning.brake import BrakedProvider
 from proxy_operator.provisioning.credentials import SecretReader
-from proxy_operator.provisioning.errors import ProviderError
+from proxy_operator.provisioning.errors import FencedError, ProviderError
 from proxy_operator.provisioning.fence import FencedProvider
 from proxy_operator.provisioning.timed import TimedProvider
 from proxy_operator.runtime.controller import Controller
@@ -26,6 +27,7 @@ from tests.simulation.watching import SweptProvider, WatchedMutations
 from tests.worlds import FINGERPRINTS, EventNotes, OneRegistry, Verdicts
 
 if TYPE_CHECKING:
+    from proxy_operator.provisioning.contract import Provider
     from tests.simulation.world import Cluster
 
 PROVIDER_CALL = timedelta(seconds=30)
@@ -46,7 +48,10 @@ class Process:
         self._secrets = Informer(client, Secret, clock=clock)
         session = GatedSession(cluster.session, self.gate, cluster.watch_of(self))
         bare = WatchedMutations(a_provider(session, cluster.cluster_id, clock), cluster, self)
-        provider = TimedProvider(FencedProvider(bare, self.fence), PROVIDER_CALL)
+        provider: Provider = FencedProvider(bare, self.fence)
+        if cluster.limits.is_any:
+            provider = BrakedProvider(provider, cluster.limits, clock)
+        provider = TimedProvider(provider, PROVIDER_CALL)
         ports = Ports(
             proxies=self._proxies.store,
             secrets=SecretReader(self._secrets.store, self._secrets.store),
@@ -71,15 +76,23 @@ class Process:
         )
 
     async def run(self) -> None:
-        """Work until the gate is cut."""
-        async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(part())
-                for part in (self._proxies.run, self._secrets.run, self._work, self._sweeper.run)
-            ]
-            await self.gate.cut.wait()
-            for task in tasks:
-                task.cancel()
+        """Work until the gate is cut, or what was begun after the end of the term ends it."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [
+                    group.create_task(part())
+                    for part in (
+                        self._proxies.run,
+                        self._secrets.run,
+                        self._work,
+                        self._sweeper.run,
+                    )
+                ]
+                await self.gate.cut.wait()
+                for task in tasks:
+                    task.cancel()
+        except* FencedError:
+            self.gate.cut.set()
         self.superseded.set()
 
     async def _work(self) -> None:

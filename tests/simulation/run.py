@@ -12,7 +12,7 @@ from unittest.mock import patch
 from tests.fakes.compute import strangers
 from tests.fakes.compute.faults import Refuse
 from tests.fakes.compute.refusals import pool_exhausted
-from tests.simulation.deeds import lift, play
+from tests.simulation.deeds import lift, mend, play
 from tests.simulation.invariants import MOST_INSERTS, MOST_LISTS_PER_HOUR, judge_settled
 from tests.simulation.plan import HOUR, Plan, plan_of
 from tests.simulation.virtual_loop import VirtualLoop
@@ -48,11 +48,12 @@ def simulate(seed: int) -> Verdict:
 
 
 async def _simulate(plan: Plan) -> Verdict:
-    universe = Universe(plan.seed, len(plan.proxies))
+    universe = Universe(plan)
     async with universe.group as group:
         lives = [group.create_task(cluster.live()) for cluster in universe.clusters]
         await play(universe, plan)
         _calm(universe)
+        await mend(universe)
         wrong = await _endure_drought(universe, plan)
         wrong += await _settle(universe, plan)
         wrong += await judge_settled(universe)
@@ -98,12 +99,13 @@ async def _endure_drought(universe: Universe, plan: Plan) -> list[str]:
 def _tries(universe: Universe, start: float, end: float) -> dict[str, list[float]]:
     """Return when each name was inserted, or refused for want of room.
 
-    Neither a replay of a request id nor a name that is taken makes anything.
+    What is sent again with its request id is one try, and a name that is taken is none.
     """
     ledger = universe.cloud.ledger
     found: dict[str, list[float]] = {}
-    for insert in ledger.inserts:
-        found.setdefault(insert.name, []).append(insert.at)
+    first = {(one.name, one.request_id): one.at for one in reversed(ledger.inserts)}
+    for (name, _), at in first.items():
+        found.setdefault(name, []).append(at)
     for call in ledger.calls:
         if call.method == "insert" and call.status == 503:
             found.setdefault(call.name, []).append(call.at)

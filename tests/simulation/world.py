@@ -13,6 +13,7 @@ from proxy_operator.adapters.providers.gcp.session import Document
 from proxy_operator.domain.instance import decode_intent
 from proxy_operator.domain.names import CLUSTER_LABEL, INTENT_ANNOTATION, UID_LABEL
 from proxy_operator.domain.proxy import Proxy
+from proxy_operator.provisioning.brake import BrakeLimits
 from proxy_operator.runtime import verbs
 from proxy_operator.runtime.clock import LoopClock
 from proxy_operator.runtime.objects import WatchEventType
@@ -27,6 +28,7 @@ from tests.fakes.compute.strangers import PROJECT
 from tests.fakes.compute.world import World as Cloud
 from tests.gcp_worlds import A, B, InProcessSession
 from tests.simulation.border import Line, SkewedClock
+from tests.simulation.plan import Plan
 from tests.simulation.process import Process
 
 ZONES = (A, B)
@@ -64,14 +66,16 @@ class SimulatedStore(FakeObjectClient):
 class Universe:
     """All there is."""
 
-    def __init__(self, seed: int, clusters: int) -> None:
+    def __init__(self, plan: Plan) -> None:
+        seed = plan.seed
         self.random = Random(f"deeds of {seed}")
         self.violations: list[str] = []
         self.excused = 0
         faults = Faults(random=Random(f"cloud of {seed}"))
-        self.cloud = Cloud(LoopClock(EPOCH), Conduct(), faults)
+        conduct = Conduct(request_memory=plan.request_memory)
+        self.cloud = Cloud(LoopClock(EPOCH), conduct, faults)
         self.foreign: list[Machine] = []
-        self.clusters = [Cluster(self, number) for number in range(clusters)]
+        self.clusters = [Cluster(self, number, one) for number, one in enumerate(plan.limits)]
         self.group = asyncio.TaskGroup()
 
     def machine_at(self, zone: str, name: str) -> Machine | None:
@@ -98,8 +102,9 @@ class Universe:
 class Cluster:
     """One cluster: its store, and one operator after another."""
 
-    def __init__(self, universe: Universe, number: int) -> None:
+    def __init__(self, universe: Universe, number: int, limits: BrakeLimits) -> None:
         self.universe = universe
+        self.limits = limits
         self.cluster_id = f"cluster-{number}"
         self.clock = SkewedClock()
         self.line = Line(Random(f"line {number} of {universe.random.random()}"))
@@ -120,6 +125,10 @@ class Cluster:
         """Tell whether ages by this cluster's wall clock mean nothing at the moment."""
         now = self.universe.cloud.now()
         return bool(self.clock.skew) or now - self._jumped_at < _JUMP_MATTERS_S
+
+    def proxies(self) -> list[Proxy]:
+        """Return the Proxies that are stored now."""
+        return self.store.now_stored("Proxy")
 
     def note(self, what: str) -> None:
         """Note what must never happen."""
@@ -162,7 +171,7 @@ class Cluster:
 
     def _look_at_insert(self, body: Document, request_id: str) -> None:
         uid = body["labels"][UID_LABEL]
-        owner = next((p for p in self.store.now_stored("Proxy") if p.metadata.uid == uid), None)
+        owner = next((p for p in self.proxies() if p.metadata.uid == uid), None)
         if owner is None:
             self.note(f"insert for {uid}, whose Proxy is gone")
             return

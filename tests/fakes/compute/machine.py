@@ -2,10 +2,11 @@
 
 import base64
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from tests.fakes.compute.ledger import Life
 
@@ -40,6 +41,8 @@ class Machine:
     is_ending: bool = False
     """It is STOPPING and will be gone; one that was only stopped will be TERMINATED."""
     is_gone: bool = False
+    _shown: tuple[Any, dict[str, Any]] = ((), {})
+    """The document, and the state it shows; fingerprints make it dear."""
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -68,7 +71,13 @@ class Machine:
         return next((one["value"] for one in items if one["key"] == key), None)
 
     def document(self) -> dict[str, Any]:
-        """Return the Instance that a get answers."""
+        """Return the Instance that a get answers; it is the reader's to look at only."""
+        state = (self.status, self.created_at, self.started_at, self.nat_ip)
+        if self._shown[0] != state:
+            self._shown = (state, self._document())
+        return self._shown[1]
+
+    def _document(self) -> dict[str, Any]:
         shown = {name: self.body[name] for name in _SHOWN if name in self.body}
         shown |= {
             "kind": "compute#instance",
@@ -133,5 +142,5 @@ class Machine:
 
 
 def _fingerprint(content: Any) -> str:
-    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).digest()
+    digest = hashlib.sha256(msgspec.json.encode(content, order="sorted")).digest()
     return base64.b64encode(digest[:8]).decode()

@@ -1,9 +1,10 @@
 """What goes over the wire, whichever way it is carried."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 
 @dataclass(frozen=True)
@@ -29,12 +30,12 @@ class Answer:
 
     def json(self) -> Any:
         """Return the decoded body."""
-        return json.loads(self.body)
+        return msgspec.json.decode(self.body)
 
 
 def answer_of(document: Mapping[str, Any], status: int = 200) -> Answer:
     """Return an answer that carries a document."""
-    return Answer(status, json.dumps(document, separators=(",", ":")).encode())
+    return Answer(status, msgspec.json.encode(document))
 
 
 class ReplyLostError(ConnectionResetError):

@@ -4,10 +4,11 @@ A call has two moments: `open` says what it is and what strikes it, `perform` do
 carries it waits, and breaks connections.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from tests.fakes.compute.discovery import Description, Method, description
 from tests.fakes.compute.faults import Refuse, Struck, Target
@@ -158,6 +159,6 @@ def _target(method: Method, parts: Mapping[str, str], request: Request) -> Targe
 def _name_in(body: bytes) -> str:
     """Return the name of the instance to insert; empty when the body is no such thing."""
     try:
-        return str(json.loads(body)["name"])
-    except (ValueError, KeyError, TypeError):
+        return str(msgspec.json.decode(body)["name"])
+    except (msgspec.DecodeError, KeyError, TypeError):
         return ""

@@ -1,10 +1,11 @@
 """Calls in process: the same shape as over HTTP, on whatever time the loop runs."""
 
 import asyncio
-import json
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
+
+import msgspec
 
 from tests.fakes.compute.faults import LoseReply, LoseRequest
 from tests.fakes.compute.messages import Answer, ReplyLostError, Request
@@ -62,4 +63,4 @@ class InProcessTransport:
 
 
 def _encoded(body: Mapping[str, Any] | None) -> bytes:
-    return b"" if body is None else json.dumps(body).encode()
+    return b"" if body is None else msgspec.json.encode(body)
