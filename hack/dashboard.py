@@ -52,6 +52,9 @@ _READY: Final = (
     'sum(max by (phase) (proxy_operator_proxies{job="$job",phase!="Deleting"}))'
 )
 _CALLS: Final = "proxy_operator_provider_requests_total"
+_SWEPT_AT: Final = "proxy_operator_sweep_last_success_timestamp_seconds"
+_DELETED: Final = "proxy_operator_orphans_deleted_total"
+_LEFT: Final = "proxy_operator_orphans_left"
 _CALL_TIME: Final = "proxy_operator_provider_request_duration_seconds"
 _PROBE_TIME: Final = "proxy_operator_healthcheck_duration_seconds"
 _PASS_TIME: Final = "controller_runtime_reconcile_time_seconds"
@@ -137,6 +140,35 @@ ROWS: Final = (
                 "Time of calls, 95 %",
                 "s",
                 (Query(_quantile(0.95, _CALL_TIME, "provider, op, "), "{{provider}} {{op}}"),),
+            ),
+            Panel(
+                "Orphans",
+                "none",
+                (
+                    Query(
+                        f'sum by (provider) (increase({_DELETED}{{job="$job"}}[1h]))',
+                        "{{provider}} deleted within the hour",
+                    ),
+                    Query(f'max by (provider) ({_LEFT}{{job="$job"}})', "{{provider}} left"),
+                ),
+                description="Instances without a Proxy. Those left cost money.",
+            ),
+            Panel(
+                "Since the last sweep",
+                "s",
+                (Query(f'time() - max by (provider) ({_SWEPT_AT}{{job="$job"}})', "{{provider}}"),),
+                description="Should not be much longer than --gc-interval.",
+            ),
+            Panel(
+                "Refused by own limits",
+                "reqps",
+                (
+                    Query(
+                        _rate("proxy_operator_own_limit_refusals_total", "provider, limit"),
+                        "{{provider}} {{limit}}",
+                    ),
+                ),
+                description="--max-instances and --max-creates-per-minute.",
             ),
         ),
     ),

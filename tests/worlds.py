@@ -4,9 +4,10 @@ Passes are run by hand, so a test can stop between any two and look around.
 """
 
 import asyncio
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
+from proxy_operator.controllers.ports import SweepResult
 from proxy_operator.controllers.proxy.context import Intervals, Ports, Surroundings
 from proxy_operator.controllers.proxy.reconciler import ProxyReconciler
 from proxy_operator.controllers.proxy.watches import REFERENCE_INDEX, secrets_of
@@ -66,6 +67,31 @@ class EventNotes:
         return [reason for who, reason, _ in self.told if who == name]
 
 
+class SweepNotes:
+    """What a sweeper tells of its work."""
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+        self.sweeps: list[tuple[str, SweepResult, datetime]] = []
+        self.deleted = 0
+        self.left: list[int] = []
+
+    def swept_from_now(self, provider: str) -> None:
+        self.begun.append(provider)
+
+    def swept(self, provider: str, result: SweepResult, at: datetime) -> None:
+        self.sweeps.append((provider, result, at))
+
+    def orphan_deleted(self, provider: str) -> None:
+        self.deleted += 1
+
+    def orphans_left(self, provider: str, count: int) -> None:
+        self.left.append(count)
+
+    def results(self) -> list[SweepResult]:
+        return [result for _, result, _ in self.sweeps]
+
+
 class InlineFingerprints:
     """Fingerprints without a thread, which would outrun virtual time."""
 
@@ -112,6 +138,7 @@ class World:
         self.registry = OneRegistry(self.provider)
         self.health = Verdicts()
         self.events = EventNotes()
+        self.sweeps = SweepNotes()
         self.intervals = Intervals()
         self.writes: list[str] = []
         self.made_with = MadeWith()

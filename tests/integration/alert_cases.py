@@ -21,6 +21,8 @@ class Case(NamedTuple):
 
 
 CALLS: Final = "proxy_operator_provider_requests_total"
+LIMITS: Final = "proxy_operator_own_limit_refusals_total"
+SWEEPS: Final = "proxy_operator_sweeps_total"
 PROXIES: Final = "proxy_operator_proxies"
 
 FIRING: Final = (
@@ -67,19 +69,19 @@ FIRING: Final = (
         labels={"controller": "proxy"},
         summary="30% of all passes fail.",
     ),
-    # The series begins with the first refusal, and there is no second one.
+    # One refusal, and no second one.
     Case(
         "ProviderRefuses",
-        {f'{CALLS}{{provider="gcp",op="create",result="permanent"}}': "_x9 1+0x60"},
-        quiet_at=8,
-        fires_at=10,
+        {f'{CALLS}{{provider="gcp",op="create",result="permanent"}}': "0+0x9 1+0x60"},
+        quiet_at=9,
+        fires_at=11,
         labels={"provider": "gcp", "op": "create"},
         summary="Provider gcp refuses create.",
     ),
-    # An old series counts on.
+    # A process that begins to count anew where an old one had counted.
     Case(
         "ProviderRefuses",
-        {f'{CALLS}{{provider="gcp",op="create",result="permanent"}}': "1+0x39 2+0x60"},
+        {f'{CALLS}{{provider="gcp",op="create",result="permanent"}}': "7+0x39 0 1+0x60"},
         quiet_at=39,
         fires_at=42,
         labels={"provider": "gcp", "op": "create"},
@@ -87,11 +89,23 @@ FIRING: Final = (
     ),
     Case(
         "ProviderQuotaReached",
-        {f'{CALLS}{{provider="gcp",op="create",result="quota"}}': "_x9 1+0x4 2+0x4 3+0x4 4+0x60"},
-        quiet_at=18,
-        fires_at=20,
+        {f'{CALLS}{{provider="gcp",op="create",result="quota"}}': "0+0x9 1+0x4 2+0x4 3+0x60"},
+        quiet_at=19,
+        fires_at=21,
         labels={"provider": "gcp", "op": "create"},
         summary="Provider gcp has no more to give.",
+    ),
+    # Tried again every five minutes.
+    Case(
+        "OwnLimitReached",
+        {
+            f'{LIMITS}{{provider="gcp",limit="max_instances"}}': "0+0x9 1+0.2x60",
+            f'{LIMITS}{{provider="gcp",limit="max_creates_per_minute"}}': "0+0x60",
+        },
+        quiet_at=39,
+        fires_at=41,
+        labels={"provider": "gcp", "limit": "max_instances"},
+        summary="Proxies at gcp wait for the operator's own limit max_instances.",
     ),
     Case(
         "ProviderCallsFail",
@@ -107,13 +121,46 @@ FIRING: Final = (
     Case(
         "OrphansAreNotLookedFor",
         {
-            f'{CALLS}{{provider="gcp",op="list_by_tag",result="success"}}': "0+1x9 9+0x120",
-            f'{CALLS}{{provider="gcp",op="list_by_tag",result="permanent"}}': "0+0x9 0+1x120",
+            f'{SWEEPS}{{provider="gcp",result="success"}}': "0 " * 10 + "1+0x9 2+0x300",
+            f'{SWEEPS}{{provider="gcp",result="failed"}}': "0+0x19 0+0.1x300",
+            f'{SWEEPS}{{provider="local",result="success"}}': "0+0.1x320",
         },
-        quiet_at=90,
-        fires_at=100,
+        quiet_at=195,
+        fires_at=205,
         labels={"provider": "gcp"},
-        summary="Instances of gcp cannot be listed.",
+        summary="Nobody has looked for orphans at gcp for long.",
+    ),
+    # Operators that end before their first sweep, one after the other.
+    Case(
+        "OrphansAreNotLookedFor",
+        {
+            f'{SWEEPS}{{provider="gcp",result="success",instance="1"}}': "0+0x39 _x300",
+            f'{SWEEPS}{{provider="gcp",result="success",instance="2"}}': "_x39 0+0x300",
+        },
+        quiet_at=55,
+        fires_at=65,
+        labels={"provider": "gcp"},
+        summary="Nobody has looked for orphans at gcp for long.",
+    ),
+    # The one that leads now, and one that led before.
+    Case(
+        "OrphansAreLeft",
+        {
+            'proxy_operator_orphans_left{provider="gcp",instance="1"}': "0+0x120",
+            'proxy_operator_orphans_left{provider="gcp",instance="2"}': "0+0x9 2+0x120",
+        },
+        quiet_at=39,
+        fires_at=40,
+        labels={"provider": "gcp"},
+        summary="2 instances at gcp have no Proxy and are not deleted.",
+    ),
+    Case(
+        "OrphansAppear",
+        {'proxy_operator_orphans_deleted_total{provider="gcp"}': "0+0x9 1+0x120"},
+        quiet_at=9,
+        fires_at=11,
+        labels={"provider": "gcp"},
+        summary="Instances without a Proxy were deleted at gcp.",
     ),
     Case(
         "ProxiesFailed",
@@ -201,6 +248,14 @@ SOUND: Final[Mapping[str, str]] = {
     f'{CALLS}{{provider="gcp",op="get",result="success"}}': "0+5x120",
     f'{CALLS}{{provider="gcp",op="list_by_tag",result="success"}}': "0+1x120",
     f'{CALLS}{{provider="gcp",op="list_by_tag",result="transient"}}': "0+1x120",
+    # A fleet that came up faster than it may, for a moment.
+    f'{LIMITS}{{provider="gcp",limit="max_creates_per_minute"}}': "0+0x29 1+1x9 10+0x120",
+    f'{LIMITS}{{provider="gcp",limit="max_instances"}}': "3+0x120",
+    # Every other sweep fails, and what one could not delete, the next one does.
+    f'{SWEEPS}{{provider="gcp",result="success"}}': "0+0.05x120",
+    f'{SWEEPS}{{provider="gcp",result="failed"}}': "0+0.05x120",
+    'proxy_operator_orphans_left{provider="gcp"}': ("1 " * 20 + "0 ") * 6,
+    'proxy_operator_orphans_deleted_total{provider="gcp"}': "7+0x120",
     f'{PROXIES}{{phase="Ready"}}': "9+0x120",
     f'{PROXIES}{{phase="Unhealthy"}}': "1+0x120",
     f'{PROXIES}{{phase="Failed"}}': "0+0x120",
@@ -219,6 +274,15 @@ SOUND: Final[Mapping[str, str]] = {
 EMPTY: Final[Mapping[str, str]] = {
     "up": "1+0x120",
     'leader_election_master_status{name="a"}': "1+0x120",
+    # Begins when the operator leads; the first sweep comes an interval later.
+    f'{SWEEPS}{{provider="gcp",result="success"}}': "0+0x9 1+0.1x120",
+    f'{SWEEPS}{{provider="gcp",result="failed"}}': "0+0x120",
+    'proxy_operator_orphans_left{provider="gcp"}': "_x10 0+0x120",
+    'proxy_operator_orphans_deleted_total{provider="gcp"}': "0+0x120",
+    f'{LIMITS}{{provider="gcp",limit="max_instances"}}': "0+0x120",
+    f'{CALLS}{{provider="gcp",op="create",result="permanent"}}': "0+0x120",
+    f'{CALLS}{{provider="gcp",op="create",result="quota"}}': "0+0x120",
+    f'{CALLS}{{provider="gcp",op="list_by_tag",result="success"}}': "0+0x9 1+0.1x120",
     **{
         f'{PROXIES}{{phase="{phase}"}}': "0+0x120"
         for phase in ("Ready", "Unhealthy", "Failed", "Pending", "Provisioning", "Deleting")

@@ -24,7 +24,7 @@ from proxy_operator.testing.faults import FaultyClient
 from tests.gcp_worlds import a_provider
 from tests.simulation.border import GatedSession, Leadership, LifeGate
 from tests.simulation.watching import SweptProvider, WatchedMutations
-from tests.worlds import FINGERPRINTS, EventNotes, OneRegistry, Verdicts
+from tests.worlds import FINGERPRINTS, EventNotes, OneRegistry, SweepNotes, Verdicts
 
 if TYPE_CHECKING:
     from proxy_operator.provisioning.contract import Provider
@@ -72,6 +72,7 @@ class Process:
             OneRegistry(SweptProvider(provider, cluster)),
             EventNotes(),
             clock,
+            SweepNotes(),
             SweepSettings(cluster_id=cluster.cluster_id),
         )
 

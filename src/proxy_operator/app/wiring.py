@@ -17,6 +17,7 @@ from proxy_operator.adapters.metrics.recorders import (
     ProviderRecorder,
     QueueRecorder,
     ReconcileRecorder,
+    SweepRecorder,
 )
 from proxy_operator.app.settings import Settings
 from proxy_operator.controllers.events import EventQueue
@@ -180,7 +181,10 @@ def _providers(base: Foundations, settings: Settings) -> Registry:
         guarded = TimedProvider(guarded, _PROVIDER_CALL)
         return InstrumentedProvider(guarded, name, recorder, base.clock)
 
-    return Registry(base.providers, decorate)
+    registry = Registry(base.providers, decorate)
+    # Made now: a first refusal must be a step up from 0, not a series that nobody saw begin.
+    list(registry.available())
+    return registry
 
 
 def _add_controller(base: Foundations, settings: Settings, fleet: Fleet) -> None:
@@ -236,6 +240,7 @@ def _add_gc(base: Foundations, settings: Settings, fleet: Fleet) -> None:
         fleet.providers,
         base.events,
         base.clock,
+        SweepRecorder(base.metrics),
         SweepSettings(
             cluster_id=base.cluster_id,
             interval=settings.gc.interval,

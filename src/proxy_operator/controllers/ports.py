@@ -1,6 +1,8 @@
 """What the controllers need from outside. Only `app.wiring` knows who answers."""
 
 from collections.abc import Iterator
+from datetime import datetime
+from enum import StrEnum
 from typing import Protocol
 
 from proxy_operator.domain.event import EventKind
@@ -38,6 +40,32 @@ class EventRecorder(Protocol):
 
     def record(self, proxy: Proxy, event: EventKind, message: str) -> None:
         """Queue an Event; never blocks, never raises. Equal ones are aggregated."""
+
+
+class SweepResult(StrEnum):
+    """How a look for orphans at one provider ended."""
+
+    SUCCESS = "success"
+    INCOMPLETE = "incomplete"
+    """What could not be listed may hold orphans still."""
+    FAILED = "failed"
+    """Nothing was looked at: neither side may be guessed."""
+
+
+class SweepRecorder(Protocol):
+    """Measures of the sweep for orphans. Nothing here blocks or raises."""
+
+    def swept_from_now(self, provider: str) -> None:
+        """Take note of a provider, so that every count of it is there from the start, at 0."""
+
+    def swept(self, provider: str, result: SweepResult, at: datetime) -> None:
+        """Count a look at a provider that ended at that moment."""
+
+    def orphan_deleted(self, provider: str) -> None:
+        """Count an orphan that the provider was asked to delete, and said yes."""
+
+    def orphans_left(self, provider: str, count: int) -> None:
+        """Note how many orphans a look has seen and left where they cost money."""
 
 
 class ProviderRegistry(Protocol):

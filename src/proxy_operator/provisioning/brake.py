@@ -15,6 +15,8 @@ from proxy_operator.provisioning.decorator import DecoratedProvider
 from proxy_operator.provisioning.errors import (
     EnvironmentProviderError,
     InstanceNotFoundError,
+    OwnLimit,
+    OwnLimitError,
     PermanentProviderError,
     QuotaExceededError,
 )
@@ -41,7 +43,7 @@ class BrakeLimits(NamedTuple):
 
 
 class BrakedProvider(DecoratedProvider):
-    """Refuses, with QuotaExceededError, creates beyond the operator's own limits.
+    """Refuses, with OwnLimitError, creates beyond the operator's own limits.
 
     Taking over an instance that exists, and asking again for a create that was accepted, is no
     creation.
@@ -73,7 +75,7 @@ class BrakedProvider(DecoratedProvider):
             await self._require_room(self._id_of(request))
 
     async def create(self, request: CreateRequest) -> str:
-        """Create unless a limit is reached. QuotaExceededError says which."""
+        """Create unless a limit is reached. OwnLimitError says which."""
         provider_id = self._id_of(request)
         if not request.is_repeated:
             await self._admit(provider_id)
@@ -106,7 +108,7 @@ class BrakedProvider(DecoratedProvider):
             self._recent.remove(admitted_at)
 
     async def _require_room(self, provider_id: str) -> None:
-        """Raise QuotaExceededError when this instance, beside all others, is one too many."""
+        """Raise OwnLimitError when this instance, beside all others, is one too many."""
         limit, now = self._limits.max_instances, self._clock.monotonic()
         if limit is None:
             return
@@ -115,7 +117,7 @@ class BrakedProvider(DecoratedProvider):
         others = (self._listed | self._admitted.keys()) - {provider_id}
         if len(others) >= limit:
             self._full_until = max(self._full_until, now + _FULL_FOR.total_seconds())
-            raise QuotaExceededError(f"the operator's own limit --max-instances={limit} is reached")
+            raise OwnLimitError(OwnLimit.MAX_INSTANCES, limit)
 
     async def _list(self) -> None:
         found = await self._inner.list_by_tag()
@@ -130,7 +132,7 @@ class BrakedProvider(DecoratedProvider):
         }
 
     def _require_turn(self) -> None:
-        """Raise QuotaExceededError, with a turn of its own, for a create that is one too many."""
+        """Raise OwnLimitError, with a turn of its own, for a create that is one too many."""
         if self._is_turn():
             return
         # Not all at once when the minute is over; and nobody waits long for those who gave up.
@@ -145,9 +147,6 @@ class BrakedProvider(DecoratedProvider):
         self._recent = [at for at in self._recent if now - at < _WINDOW_S]
         return limit is None or len(self._recent) < limit
 
-    def _too_fast(self, retry_after: timedelta | None) -> QuotaExceededError:
+    def _too_fast(self, retry_after: timedelta | None) -> OwnLimitError:
         limit = self._limits.max_creates_per_minute
-        return QuotaExceededError(
-            f"the operator's own limit --max-creates-per-minute={limit} is reached",
-            retry_after=retry_after,
-        )
+        return OwnLimitError(OwnLimit.MAX_CREATES_PER_MINUTE, limit, retry_after=retry_after)

@@ -1,6 +1,7 @@
 """Errors of the provider contract: every adapter maps all that its SDK can raise to these."""
 
 from datetime import timedelta
+from enum import StrEnum
 
 
 class ProviderError(Exception):
@@ -18,6 +19,27 @@ class QuotaExceededError(ProviderError):
         """`retry_after` stands in for quota-retry when it is known how long to wait."""
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class OwnLimit(StrEnum):
+    """What the operator's user may limit, by the name of the option."""
+
+    MAX_INSTANCES = "max_instances"
+    MAX_CREATES_PER_MINUTE = "max_creates_per_minute"
+
+
+class OwnLimitError(QuotaExceededError):
+    """The operator's own limit was reached: the provider was not asked."""
+
+    def __init__(
+        self, limit: OwnLimit, value: int | None, *, retry_after: timedelta | None = None
+    ) -> None:
+        """`value` is what the option says."""
+        option = limit.replace("_", "-")
+        super().__init__(
+            f"the operator's own limit --{option}={value} is reached", retry_after=retry_after
+        )
+        self.limit = limit
 
 
 class StockOutError(QuotaExceededError):

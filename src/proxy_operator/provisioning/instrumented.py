@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from proxy_operator.provisioning.contract import Provider
 from proxy_operator.provisioning.decorator import DecoratedProvider
 from proxy_operator.provisioning.errors import (
     EnvironmentProviderError,
     InstanceNotFoundError,
+    OwnLimitError,
     PermanentProviderError,
     QuotaExceededError,
 )
@@ -18,6 +19,9 @@ from proxy_operator.runtime.clock import Clock
 
 T = TypeVar("T")
 
+OPERATIONS: Final = ("check", "create", "get", "delete", "list_by_tag")
+"""The calls of the contract."""
+
 
 class CallResult(StrEnum):
     """How a call ended."""
@@ -25,6 +29,8 @@ class CallResult(StrEnum):
     SUCCESS = "success"
     NOT_FOUND = "not_found"
     QUOTA = "quota"
+    OWN_LIMIT = "own_limit"
+    """The operator's own limit: the provider was not asked."""
     PERMANENT = "permanent"
     """The surroundings count here too: only a person can change the outcome."""
     TRANSIENT = "transient"
@@ -36,6 +42,8 @@ def result_of(error: BaseException) -> CallResult:
     match error:
         case InstanceNotFoundError():
             return CallResult.NOT_FOUND
+        case OwnLimitError():
+            return CallResult.OWN_LIMIT
         case QuotaExceededError():
             return CallResult.QUOTA
         case PermanentProviderError() | EnvironmentProviderError():
@@ -52,6 +60,7 @@ class InstrumentedProvider(DecoratedProvider):
         self._name = name
         self._recorder = recorder
         self._clock = clock
+        recorder.provider_served(name)
 
     async def around(self, op: str, call: Callable[[], Awaitable[T]]) -> T:
         """Make the call, and record how it ended and how long it took."""
@@ -61,6 +70,8 @@ class InstrumentedProvider(DecoratedProvider):
             return await call()
         except (Exception, asyncio.CancelledError) as error:
             result = result_of(error)
+            if isinstance(error, OwnLimitError):
+                self._recorder.limit_reached(self._name, error.limit)
             raise
         finally:
             seconds = self._clock.monotonic() - started

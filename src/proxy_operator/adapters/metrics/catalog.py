@@ -69,7 +69,7 @@ PROBE_LAG = Metric(
 PROVIDER_REQUESTS = Metric(
     "proxy_operator_provider_requests_total",
     Kind.COUNTER,
-    "Provider calls by result: success, not_found, quota, permanent, transient.",
+    "Provider calls by result: success, not_found, quota, own_limit, permanent, transient.",
     ("provider", "op", "result"),
 )
 PROVIDER_REQUEST_DURATION = Metric(
@@ -78,6 +78,38 @@ PROVIDER_REQUEST_DURATION = Metric(
     "Time of a provider call.",
     ("provider", "op"),
     (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0),
+)
+OWN_LIMIT_REFUSALS = Metric(
+    "proxy_operator_own_limit_refusals_total",
+    Kind.COUNTER,
+    "Tries to make or replace an instance that the operator's own limit refused, by limit:"
+    " max_instances, max_creates_per_minute.",
+    ("provider", "limit"),
+)
+SWEEPS = Metric(
+    "proxy_operator_sweeps_total",
+    Kind.COUNTER,
+    "Looks for orphans at a provider, by result: success, incomplete (not all places could be"
+    " listed), failed.",
+    ("provider", "result"),
+)
+SWEEP_LAST_SUCCESS = Metric(
+    "proxy_operator_sweep_last_success_timestamp_seconds",
+    Kind.GAUGE,
+    "When this process last looked for orphans with success; none before the first time.",
+    ("provider",),
+)
+ORPHANS_DELETED = Metric(
+    "proxy_operator_orphans_deleted_total",
+    Kind.COUNTER,
+    "Orphans that a sweep had the provider delete; never those of a dry run.",
+    ("provider",),
+)
+ORPHANS_LEFT = Metric(
+    "proxy_operator_orphans_left",
+    Kind.GAUGE,
+    "Orphans that the last sweep saw and left: a dry run, or the deletion was refused.",
+    ("provider",),
 )
 WORKQUEUE_DEPTH = Metric("workqueue_depth", Kind.GAUGE, "Keys that wait for a worker.", ("name",))
 WORKQUEUE_ADDS = Metric("workqueue_adds_total", Kind.COUNTER, "Keys that began to wait.", ("name",))
@@ -157,6 +189,11 @@ CATALOG: Final = (
     PROBE_LAG,
     PROVIDER_REQUESTS,
     PROVIDER_REQUEST_DURATION,
+    OWN_LIMIT_REFUSALS,
+    SWEEPS,
+    SWEEP_LAST_SUCCESS,
+    ORPHANS_DELETED,
+    ORPHANS_LEFT,
     WORKQUEUE_DEPTH,
     WORKQUEUE_ADDS,
     WORKQUEUE_QUEUE_DURATION,

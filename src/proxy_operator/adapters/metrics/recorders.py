@@ -4,7 +4,7 @@ The rule: a recorder neither blocks nor raises, and forgets what the fleet no lo
 labelled child costs the library more than counting, so those of few labels are kept.
 """
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cache
 
 from prometheus_client import CollectorRegistry
@@ -13,7 +13,10 @@ from proxy_operator.adapters.metrics import catalog
 from proxy_operator.adapters.metrics.collectors import QueueCollector
 from proxy_operator.adapters.metrics.families import Registry, counter, gauge, histogram
 from proxy_operator.adapters.metrics.healthchecks import Healthchecks
+from proxy_operator.controllers.ports import SweepResult
 from proxy_operator.health.ports import ProbeOutcome
+from proxy_operator.provisioning.errors import OwnLimit
+from proxy_operator.provisioning.instrumented import OPERATIONS, CallResult
 from proxy_operator.runtime.objects import ObjectKey
 from proxy_operator.runtime.ports import Outcome, QueueGauges
 
@@ -58,11 +61,54 @@ class ProviderRecorder:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._requests = cache(counter(registry, catalog.PROVIDER_REQUESTS).labels)
         self._duration = cache(histogram(registry, catalog.PROVIDER_REQUEST_DURATION).labels)
+        self._limits = counter(registry, catalog.OWN_LIMIT_REFUSALS)
+
+    def provider_served(self, provider: str) -> None:
+        """Show every count of a provider from the start."""
+        for op in OPERATIONS:
+            for result in CallResult:
+                self._requests(provider, op, result)
+        for limit in OwnLimit:
+            self._limits.labels(provider, limit)
 
     def provider_called(self, provider: str, op: str, result: str, seconds: float) -> None:
         """Count a call and how long it took."""
         self._requests(provider, op, result).inc()
         self._duration(provider, op).observe(seconds)
+
+    def limit_reached(self, provider: str, limit: str) -> None:
+        """Count a refusal by the operator's own limit."""
+        self._limits.labels(provider, limit).inc()
+
+
+class SweepRecorder:
+    """Measures of the sweep for orphans (`controllers.ports.SweepRecorder`)."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._sweeps = counter(registry, catalog.SWEEPS)
+        self._last_success = gauge(registry, catalog.SWEEP_LAST_SUCCESS)
+        self._deleted = counter(registry, catalog.ORPHANS_DELETED)
+        self._left = gauge(registry, catalog.ORPHANS_LEFT)
+
+    def swept_from_now(self, provider: str) -> None:
+        """Show every count of a provider from the start; what no sweep has seen stays unknown."""
+        for result in SweepResult:
+            self._sweeps.labels(provider, result)
+        self._deleted.labels(provider)
+
+    def swept(self, provider: str, result: SweepResult, at: datetime) -> None:
+        """Count a look at a provider, and note when the last one succeeded."""
+        self._sweeps.labels(provider, result).inc()
+        if result is SweepResult.SUCCESS:
+            self._last_success.labels(provider).set(at.timestamp())
+
+    def orphan_deleted(self, provider: str) -> None:
+        """Count an orphan that was told to go."""
+        self._deleted.labels(provider).inc()
+
+    def orphans_left(self, provider: str, count: int) -> None:
+        """Note how many orphans the last sweep saw and left."""
+        self._left.labels(provider).set(count)
 
 
 class QueueRecorder:

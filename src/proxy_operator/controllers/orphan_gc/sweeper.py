@@ -2,11 +2,18 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import NamedTuple
 
 from proxy_operator.controllers.orphan_gc.plan import Grounds, Kill, plan_kills
-from proxy_operator.controllers.ports import EventRecorder, ProviderRegistry
+from proxy_operator.controllers.ports import (
+    EventRecorder,
+    ProviderRegistry,
+    SweepRecorder,
+    SweepResult,
+)
 from proxy_operator.domain.event import ORPHAN_DELETED
 from proxy_operator.domain.meta import ObjectMeta
 from proxy_operator.domain.proxy import Proxy, ProxySpec
@@ -34,6 +41,12 @@ class SweepSettings:
     """
 
 
+class _Listed(NamedTuple):
+    name: str
+    provider: Provider
+    found: InstanceList
+
+
 class OrphanSweeper:
     """Deletes orphans, once an interval. Destructive: run it only where this process leads."""
 
@@ -43,16 +56,20 @@ class OrphanSweeper:
         providers: ProviderRegistry,
         events: EventRecorder,
         clock: Clock,
+        recorder: SweepRecorder,
         settings: SweepSettings,
     ) -> None:
         self._reader = reader
         self._providers = providers
         self._events = events
         self._clock = clock
+        self._recorder = recorder
         self._settings = settings
 
     async def run(self) -> None:
         """Sweep for ever; the first time a full interval after the start."""
+        for name, _ in self._providers.available():
+            self._recorder.swept_from_now(name)
         while True:
             await asyncio.sleep(self._settings.interval.total_seconds())
             await self.sweep()
@@ -66,6 +83,8 @@ class OrphanSweeper:
             proxies = await self._reader.list(Proxy, namespace=self._settings.namespace)
         except ObjectError as err:
             logger.warning("sweep skipped: proxies cannot be listed", extra={"error": str(err)})
+            for one in listed:
+                self._recorder.swept(one.name, SweepResult.FAILED, self._clock.now())
             return 0
         grounds = Grounds(
             self._settings.cluster_id,
@@ -74,12 +93,12 @@ class OrphanSweeper:
             frozenset(proxies.unreadable),
         )
         killed = 0
-        for name, provider, found in listed:
-            for kill in plan_kills(found.items, proxies.items, provider, grounds):
-                killed += await self._kill(name, provider, kill)
+        for one in listed:
+            kills = plan_kills(one.found.items, proxies.items, one.provider, grounds)
+            killed += await self._kill_all(one, kills)
         return killed
 
-    async def _list_instances(self) -> list[tuple[str, Provider, InstanceList]]:
+    async def _list_instances(self) -> list[_Listed]:
         listed = []
         for name, provider in self._providers.available():
             try:
@@ -89,11 +108,23 @@ class OrphanSweeper:
                     "sweep skips a provider: its instances cannot be listed",
                     extra={"provider": name, "error": str(err)},
                 )
+                self._recorder.swept(name, SweepResult.FAILED, self._clock.now())
                 continue
             if not found.complete:
                 logger.warning("the list of instances is incomplete", extra={"provider": name})
-            listed.append((name, provider, found))
+            listed.append(_Listed(name, provider, found))
         return listed
+
+    async def _kill_all(self, listed: _Listed, kills: Sequence[Kill]) -> int:
+        """Kill what is to be killed at one provider; return how many were asked to go."""
+        killed = 0
+        for kill in kills:
+            killed += await self._kill(listed.name, listed.provider, kill)
+        self._recorder.orphans_left(listed.name, len(kills) - killed)
+        is_whole = listed.found.complete
+        result = SweepResult.SUCCESS if is_whole else SweepResult.INCOMPLETE
+        self._recorder.swept(listed.name, result, self._clock.now())
+        return killed
 
     async def _kill(self, name: str, provider: Provider, kill: Kill) -> bool:
         fields = {
@@ -110,6 +141,7 @@ class OrphanSweeper:
         except ProviderError as err:
             logger.warning("an orphan could not be deleted", extra={**fields, "error": str(err)})
             return False
+        self._recorder.orphan_deleted(name)
         logger.warning("an orphan is deleted", extra=fields)
         self._events.record(
             kill.owner or _stand_in(kill),

@@ -16,17 +16,23 @@ from proxy_operator.adapters.metrics.recorders import (
     ProviderRecorder,
     QueueRecorder,
     ReconcileRecorder,
+    SweepRecorder,
 )
+from proxy_operator.controllers.ports import SweepResult
 from proxy_operator.domain.health import ProbeError
 from proxy_operator.domain.proxy import Phase, ProxyStatus
 from proxy_operator.health.ports import ProbeOutcome
+from proxy_operator.provisioning.errors import OwnLimit
+from proxy_operator.provisioning.instrumented import CallResult
 from proxy_operator.runtime.objects import ObjectKey
 from proxy_operator.runtime.ports import Outcome
-from tests.builders import a_proxy
+from tests.builders import EPOCH, a_proxy
 
 if TYPE_CHECKING:
+    from proxy_operator.controllers import ports as controllers
     from proxy_operator.discovery import ports as discovery
     from proxy_operator.health import ports as health
+    from proxy_operator.provisioning import ports as provisioning
     from proxy_operator.runtime import ports as runtime
 
 KEY = ObjectKey("default", "p1")
@@ -71,6 +77,8 @@ def the_recorders_fit_their_ports(registry: Registry) -> None:
     """For the type checker; never called."""
     _probe: health.Recorder = ProbeRecorder(registry)
     _lease: discovery.Recorder = LeaseRecorder(registry)
+    _provider: provisioning.Recorder = ProviderRecorder(registry)
+    _sweep: controllers.SweepRecorder = SweepRecorder(registry)
     _queue: runtime.QueueRecorder = QueueRecorder(registry)
     _reconcile: runtime.ReconcileRecorder = ReconcileRecorder(registry)
 
@@ -82,6 +90,7 @@ def test_every_row_of_the_catalogue_is_exported_under_its_name_and_kind(registry
     QueueRecorder(registry)
     ReconcileRecorder(registry)
     LeaderRecorder(registry)
+    SweepRecorder(registry)
     FleetCollector(registry, list, lambda: 0)
     typed = {tuple(line.split()[2:4]) for line in lines(registry) if line.startswith("# TYPE")}
     assert {(m.name, m.kind.value) for m in CATALOG} <= typed
@@ -150,6 +159,54 @@ def test_provider_calls_are_counted_by_result(registry):
     assert found == 1
     duration = "proxy_operator_provider_request_duration_seconds"
     assert value(registry, f"{duration}_sum", provider="local", op="create") == 0.5
+
+
+def test_the_counts_of_a_provider_are_there_before_its_first_call(registry):
+    recorder = ProviderRecorder(registry)
+    recorder.provider_served("gcp")
+    calls = "proxy_operator_provider_requests_total"
+    for op in ("check", "create", "get", "delete", "list_by_tag"):
+        for result in CallResult:
+            assert value(registry, calls, provider="gcp", op=op, result=result) == 0
+    refusals = "proxy_operator_own_limit_refusals_total"
+    for limit in OwnLimit:
+        assert value(registry, refusals, provider="gcp", limit=limit) == 0
+    # A second one, made later, takes nothing back.
+    recorder.limit_reached("gcp", OwnLimit.MAX_INSTANCES)
+    recorder.provider_served("gcp")
+    assert value(registry, refusals, provider="gcp", limit="max_instances") == 1
+    assert value(registry, refusals, provider="gcp", limit="max_creates_per_minute") == 0
+
+
+def test_only_a_sweep_that_saw_everything_is_a_success(registry):
+    recorder = SweepRecorder(registry)
+    recorder.swept_from_now("gcp")
+    sweeps = "proxy_operator_sweeps_total"
+    last = "proxy_operator_sweep_last_success_timestamp_seconds"
+    for result in SweepResult:
+        assert value(registry, sweeps, provider="gcp", result=result) == 0
+    # Not 0: nobody was there in 1970.
+    assert value(registry, last, provider="gcp") is None
+    recorder.swept("gcp", SweepResult.SUCCESS, EPOCH)
+    recorder.swept("gcp", SweepResult.FAILED, EPOCH + SECOND)
+    recorder.swept("gcp", SweepResult.INCOMPLETE, EPOCH + 2 * SECOND)
+    for result in SweepResult:
+        assert value(registry, sweeps, provider="gcp", result=result) == 1
+    assert value(registry, last, provider="gcp") == EPOCH.timestamp()
+
+
+def test_orphans_are_counted_as_they_go_and_shown_while_they_stay(registry):
+    recorder = SweepRecorder(registry)
+    recorder.swept_from_now("gcp")
+    deleted, left = "proxy_operator_orphans_deleted_total", "proxy_operator_orphans_left"
+    assert value(registry, deleted, provider="gcp") == 0
+    assert value(registry, left, provider="gcp") is None
+    recorder.orphan_deleted("gcp")
+    recorder.orphans_left("gcp", 3)
+    assert value(registry, deleted, provider="gcp") == 1
+    assert value(registry, left, provider="gcp") == 3
+    recorder.orphans_left("gcp", 0)
+    assert value(registry, left, provider="gcp") == 0
 
 
 def test_queues_are_read_at_the_scrape_and_counted_between(registry):

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from proxy_operator.controllers.orphan_gc.sweeper import OrphanSweeper, SweepSettings
+from proxy_operator.controllers.ports import SweepResult
 from proxy_operator.domain.instance import InstanceState
 from proxy_operator.domain.names import instance_name, owner_labels
 from proxy_operator.domain.proxy import GcpBlock, ProviderName
-from proxy_operator.provisioning.errors import TransientProviderError
+from proxy_operator.provisioning.errors import FencedError, TransientProviderError
 from proxy_operator.runtime.errors import UnavailableError
 from proxy_operator.testing.fake_provider import FakeProvider
 from tests.builders import a_proxy
@@ -28,6 +29,7 @@ def a_sweeper(world: World, **settings) -> OrphanSweeper:
         world.registry,
         world.events,
         world.clock,
+        world.sweeps,
         SweepSettings(CLUSTER, **settings),
     )
 
@@ -47,6 +49,7 @@ async def test_only_an_old_orphan_of_ours_is_deleted():
     unlabelled = world.provider.plant("somebody", {}, age=OLD)
     assert await a_sweeper(world).sweep() == 1
     assert {*world.provider.instances} == {alive, young, foreign, unlabelled}
+    assert (world.sweeps.deleted, world.sweeps.left) == (1, [0])
     [(_, _, message)] = [t for t in world.events.told if t[1] == "OrphanDeleted"]
     assert orphan in message
 
@@ -57,7 +60,12 @@ async def test_two_operators_in_one_project_leave_each_other_alone():
     other.registry = OneRegistry(other.provider)
     await sleep(HOUR)
     sweeper = OrphanSweeper(
-        other.objects, other.registry, other.events, other.clock, SweepSettings("cluster-2")
+        other.objects,
+        other.registry,
+        other.events,
+        other.clock,
+        other.sweeps,
+        SweepSettings("cluster-2"),
     )
     assert await sweeper.sweep() == 0
     assert await a_sweeper(mine).sweep() == 0
@@ -110,10 +118,17 @@ async def test_an_unreadable_proxy_list_skips_the_sweep(monkeypatch):
 
     monkeypatch.setattr(world.objects, "list", blind)
     sweeper = OrphanSweeper(
-        world.objects, world.registry, world.events, world.clock, SweepSettings(CLUSTER)
+        world.objects,
+        world.registry,
+        world.events,
+        world.clock,
+        world.sweeps,
+        SweepSettings(CLUSTER),
     )
     assert await sweeper.sweep() == 0
     assert len(world.provider.instances) == 1
+    assert world.sweeps.results() == [SweepResult.FAILED]
+    assert world.sweeps.left == []
 
 
 async def test_an_unreadable_provider_is_skipped():
@@ -121,7 +136,12 @@ async def test_an_unreadable_provider_is_skipped():
     plant(world, "uid-1")
     world.provider.fail("list_by_tag", TransientProviderError("no answer"))
     assert await a_sweeper(world).sweep() == 0
+    await sleep(HOUR)
     assert await a_sweeper(world).sweep() == 1
+    assert world.sweeps.sweeps == [
+        ("fake", SweepResult.FAILED, world.clock.now() - HOUR),
+        ("fake", SweepResult.SUCCESS, world.clock.now()),
+    ]
 
 
 async def test_an_incomplete_list_still_proves_what_it_shows():
@@ -132,6 +152,7 @@ async def test_an_incomplete_list_still_proves_what_it_shows():
     world.provider.hidden_zones = {"b"}
     assert await a_sweeper(world).sweep() == 1
     assert [*world.provider.instances] == [hidden]
+    assert world.sweeps.results() == [SweepResult.INCOMPLETE]
 
 
 async def test_a_dry_run_only_says():
@@ -139,6 +160,38 @@ async def test_a_dry_run_only_says():
     plant(world, "uid-1")
     assert await a_sweeper(world, is_dry_run=True).sweep() == 0
     assert len(world.provider.instances) == 1
+    assert (world.sweeps.deleted, world.sweeps.left) == (0, [1])
+    assert world.sweeps.results() == [SweepResult.SUCCESS]
+
+
+async def test_an_orphan_whose_deletion_is_refused_is_counted_as_left_until_it_goes():
+    world = await a_world()
+    plant(world, "uid-1")
+    plant(world, "uid-2")
+    world.provider.fail("delete", TransientProviderError("no answer"))
+    assert await a_sweeper(world).sweep() == 1
+    assert (world.sweeps.deleted, world.sweeps.left) == (1, [1])
+    assert await a_sweeper(world).sweep() == 1
+    assert (world.sweeps.deleted, world.sweeps.left) == (2, [1, 0])
+
+
+async def test_a_provider_is_known_to_the_recorder_before_the_first_sweep():
+    world = await a_world()
+    task = asyncio.get_running_loop().create_task(a_sweeper(world).run())
+    await sleep(timedelta(minutes=9))
+    assert (world.sweeps.begun, world.sweeps.sweeps) == (["fake"], [])
+    await sleep(timedelta(minutes=2))
+    assert world.sweeps.results() == [SweepResult.SUCCESS]
+    task.cancel()
+
+
+async def test_a_sweep_that_may_no_longer_delete_is_no_success():
+    world = await a_world()
+    plant(world, "uid-1")
+    world.provider.fail("delete", FencedError("the term is over"))
+    with pytest.raises(FencedError):
+        await a_sweeper(world).sweep()
+    assert (world.sweeps.deleted, world.sweeps.sweeps) == (0, [])
 
 
 async def test_instances_are_listed_before_proxies(monkeypatch):
@@ -196,6 +249,7 @@ async def test_an_instance_of_a_proxy_that_cannot_be_read_is_no_orphan():
         world.registry,
         world.events,
         world.clock,
+        world.sweeps,
         SweepSettings(CLUSTER),
     )
     assert await sweeper.sweep() == 1
@@ -218,6 +272,7 @@ async def test_a_sweep_in_one_namespace_asks_for_no_other():
         world.registry,
         world.events,
         world.clock,
+        world.sweeps,
         SweepSettings(CLUSTER, namespace="crawl"),
     )
     assert await sweeper.sweep() == 1
