@@ -23,6 +23,7 @@ from proxy_operator.testing.provider_contract import (  # noqa: E402
     OTHER_CLUSTER_ID,
     ProviderContract,
     ProviderHarness,
+    SurveyorContract,
 )
 from tests.builders import EPOCH  # noqa: E402
 from tests.local_instances import end_all  # noqa: E402
@@ -30,7 +31,7 @@ from tests.unit.adapters.providers.kubernetes.fake_cluster import FakeCluster  #
 
 
 @pytest.mark.looptime(start=0)
-class TestFakeProvider(ProviderContract):
+class TestFakeProvider(ProviderContract, SurveyorContract):
     @pytest.fixture
     def harness(self) -> ProviderHarness:
         clock = LoopClock(EPOCH)
@@ -44,7 +45,7 @@ class TestFakeProvider(ProviderContract):
 
 
 @pytest.mark.looptime(start=0)
-class TestSlowFakeProvider(ProviderContract):
+class TestSlowFakeProvider(ProviderContract, SurveyorContract):
     """A fake that shows instances late and lets them go slowly."""
 
     @pytest.fixture
@@ -62,7 +63,7 @@ class TestSlowFakeProvider(ProviderContract):
         )
 
 
-class TestLocalProvider(ProviderContract):
+class TestLocalProvider(ProviderContract, SurveyorContract):
     """Real processes, real time: nothing here waits longer than a process takes to start."""
 
     @pytest.fixture
@@ -77,7 +78,7 @@ class TestLocalProvider(ProviderContract):
 
 
 @pytest.mark.looptime(start=0)
-class TestKubernetesProvider(ProviderContract):
+class TestKubernetesProvider(ProviderContract, SurveyorContract):
     @pytest.fixture
     def harness(self) -> ProviderHarness:
         clock = LoopClock(EPOCH)

@@ -17,6 +17,7 @@ from proxy_operator.testing.provider_contract import (  # noqa: E402
     OTHER_CLUSTER_ID,
     ProviderContract,
     ProviderHarness,
+    SurveyorContract,
 )
 from tests.builders import EPOCH  # noqa: E402
 from tests.fakes.compute.conduct import Conduct, Timing  # noqa: E402
@@ -29,7 +30,7 @@ SPEC = a_gcp_proxy().spec
 
 
 @pytest.mark.looptime(start=0, noop_cycles=3)
-class TestGcpProvider(ProviderContract):
+class TestGcpProvider(ProviderContract, SurveyorContract):
     conduct = Conduct()
 
     @pytest.fixture
@@ -54,7 +55,7 @@ class TestSlowGcpProvider(TestGcpProvider):
     )
 
 
-class TestGcpProviderOverHttp(ProviderContract):
+class TestGcpProviderOverHttp(ProviderContract, SurveyorContract):
     @pytest.fixture
     async def harness(self) -> AsyncIterator[ProviderHarness]:
         pytest.importorskip("google.auth", reason="the extra gcp is not installed")

@@ -24,6 +24,7 @@ from proxy_operator.testing.provider_contract import (  # noqa: E402
     OTHER_CLUSTER_ID,
     ProviderContract,
     ProviderHarness,
+    SurveyorContract,
 )
 from tests.e2e_cluster.kube import PROXY_API, Kube  # noqa: E402
 
@@ -64,7 +65,7 @@ class OwnedHarness(ProviderHarness):
 
 
 @pytest.mark.usefixtures("proxy_kind")
-class TestKubernetesProvider(ProviderContract):
+class TestKubernetesProvider(ProviderContract, SurveyorContract):
     @pytest.fixture
     async def harness(self, kube: Kube) -> AsyncIterator[ProviderHarness]:
         access = discover_access(kube.cluster.kubeconfig, None, os.environ, SystemClock())

@@ -5,7 +5,7 @@ an instance whose create reply was lost is found without having seen any answer.
 """
 
 from datetime import timedelta
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 
@@ -110,6 +110,7 @@ class Provider(Protocol):
         """Return all instances with our cluster label, in every zone and namespace."""
 
 
+@runtime_checkable
 class Surveyor(Protocol):
     """Sees the instances of other operators too: for people who look for lost ones.
 

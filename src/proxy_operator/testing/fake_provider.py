@@ -6,7 +6,7 @@ runs on this fake too, so what it promises is what real providers promise.
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
@@ -23,7 +23,7 @@ from proxy_operator.provisioning.errors import (
 )
 from proxy_operator.runtime.clock import Clock
 
-Operation = Literal["check", "create", "get", "delete", "list_by_tag"]
+Operation = Literal["check", "create", "get", "delete", "list_by_tag", "list_all"]
 
 _ZERO = timedelta()
 
@@ -258,18 +258,14 @@ class FakeProvider:
             raise lost_reply
 
     async def list_by_tag(self) -> InstanceList:
-        lost_reply = await self._enter("list_by_tag")
-        if lost_reply:
-            raise lost_reply
-        self._bury()
-        items = tuple(
-            self._seen(one)
-            for one in self.world.instances.values()
-            if one.appears <= self._clock.monotonic()
-            and one.labels.get(CLUSTER_LABEL) == self._cluster_id
-            and (self.is_list_complete or one.zone not in self.hidden_zones)
+        return await self._list(
+            "list_by_tag", lambda one: one.labels.get(CLUSTER_LABEL) == self._cluster_id
         )
-        return InstanceList(items, self.is_list_complete)
+
+    # The contract of surveyors.
+
+    async def list_all(self) -> InstanceList:
+        return await self._list("list_all", lambda one: UID_LABEL in one.labels)
 
     # The world's own course.
 
@@ -288,6 +284,22 @@ class FakeProvider:
         if fault.is_reply_lost:
             return fault.error
         raise fault.error
+
+    async def _list(
+        self, operation: Operation, is_wanted: Callable[[FakeInstance], bool]
+    ) -> InstanceList:
+        lost_reply = await self._enter(operation)
+        if lost_reply:
+            raise lost_reply
+        self._bury()
+        items = tuple(
+            self._seen(one)
+            for one in self.world.instances.values()
+            if one.appears <= self._clock.monotonic()
+            and is_wanted(one)
+            and (self.is_list_complete or one.zone not in self.hidden_zones)
+        )
+        return InstanceList(items, self.is_list_complete)
 
     def _create(self, request: CreateRequest) -> str:
         self._bury()

@@ -1,5 +1,7 @@
 """The suite every provider must pass: subclass `ProviderContract` and give it a `harness` fixture.
 
+A provider that is a `Surveyor` too must pass `SurveyorContract` beside it, on the same harness.
+
 A rule a visitor must keep: nothing here knows an adapter; what an adapter cannot do, the contract
 does not promise. Register the module for assertion rewriting before importing it.
 """
@@ -16,7 +18,7 @@ import pytest
 from proxy_operator.domain.instance import Instance, InstanceState
 from proxy_operator.domain.names import instance_name, owner_labels
 from proxy_operator.domain.proxy import ProviderName, ProxySpec
-from proxy_operator.provisioning.contract import CreateRequest, Provider
+from proxy_operator.provisioning.contract import CreateRequest, Provider, Surveyor
 from proxy_operator.provisioning.errors import InstanceNotFoundError, PermanentProviderError
 
 CLUSTER_ID = "contract-cluster"
@@ -99,6 +101,16 @@ class ProviderHarness:
         listing = await (provider or self.provider).list_by_tag()
         assert listing.complete
         return {one.provider_id: one for one in listing.items}
+
+    async def surveyed(self, provider: Provider | None = None) -> dict[str, Instance]:
+        """Return what `list_all` shows, by provider id."""
+        surveyor = provider or self.provider
+        assert isinstance(surveyor, Surveyor)
+        listing = await surveyor.list_all()
+        assert listing.complete
+        found = {one.provider_id: one for one in listing.items}
+        assert len(found) == len(listing.items)
+        return found
 
 
 class ProviderContract:
@@ -257,3 +269,65 @@ class ProviderContract:
 
     async def _is_visible(self, harness: ProviderHarness, provider_id: str) -> bool:
         return not await harness.has_state(provider_id, None)
+
+
+class SurveyorContract:
+    """One test per promise of `provisioning.contract.Surveyor`."""
+
+    async def test_a_survey_of_nothing_is_empty(self, harness: ProviderHarness) -> None:
+        assert await harness.surveyed() == {}
+
+    async def test_a_survey_shows_what_every_cluster_has(self, harness: ProviderHarness) -> None:
+        ours, theirs = await self._one_of_each(harness)
+        expected = {
+            ours.provider_id: await harness.provider.get(ours.provider_id),
+            theirs.provider_id: await harness.other.get(theirs.provider_id),
+        }
+        assert await harness.surveyed() == expected
+        # Whoever asks.
+        assert await harness.surveyed(harness.other) == expected
+
+    async def test_a_survey_tells_whose_an_instance_is(self, harness: ProviderHarness) -> None:
+        request = harness.request()
+        ours = (await harness.running(request)).provider_id
+        foreign = await harness.foreign()
+        labels = {pid: one.labels for pid, one in (await harness.surveyed()).items()}
+        assert labels == {ours: request.labels, harness.id_of(foreign): foreign.labels}
+
+    async def test_a_survey_shows_what_does_not_run_yet(self, harness: ProviderHarness) -> None:
+        provider_id = await harness.provider.create(harness.request())
+
+        async def is_visible() -> bool:
+            return not await harness.has_state(provider_id, None)
+
+        await harness.eventually(is_visible)
+        assert list(await harness.surveyed()) == [provider_id]
+
+    async def test_a_survey_shows_no_more_what_has_gone(self, harness: ProviderHarness) -> None:
+        ours, theirs = await self._one_of_each(harness)
+        await harness.gone(ours.provider_id)
+        for provider in (harness.provider, harness.other):
+            assert list(await harness.surveyed(provider)) == [theirs.provider_id]
+
+    async def test_a_survey_changes_nothing(self, harness: ProviderHarness) -> None:
+        ours, theirs = await self._one_of_each(harness)
+        for provider in (harness.provider, harness.other):
+            await harness.surveyed(provider)
+        assert await harness.listed() == {ours.provider_id: ours}
+        assert await harness.listed(harness.other) == {theirs.provider_id: theirs}
+
+    async def test_what_a_survey_shows_is_still_not_ours_to_delete(
+        self, harness: ProviderHarness
+    ) -> None:
+        _, theirs = await self._one_of_each(harness)
+        assert theirs.provider_id in await harness.surveyed()
+        with pytest.raises(PermanentProviderError):
+            await harness.provider.delete(theirs.provider_id)
+        assert await harness.other.get(theirs.provider_id) == theirs
+
+    async def _one_of_each(self, harness: ProviderHarness) -> tuple[Instance, Instance]:
+        """Return a running instance of ours, and one of the other cluster."""
+        ours = await harness.running(harness.request())
+        theirs = harness.id_of(await harness.foreign())
+        await harness.eventually(lambda: harness.has_state(theirs, InstanceState.RUNNING))
+        return ours, await harness.other.get(theirs)

@@ -155,3 +155,16 @@ def test_zones_are_those_of_the_spec_when_it_names_some(cloud: FakeProvider):
     gcp = GcpBlock(zone="x", fallback_zones=("y", "x"))
     assert cloud.placements(ProxySpec(gcp=gcp)) == ("x", "y")
     assert cloud.placements(ProxySpec()) == ("a", "b")
+
+
+async def test_a_survey_shows_what_has_an_owner_and_says_what_it_cannot_see(cloud: FakeProvider):
+    labels = owner_labels(uid="uid-1", cluster_id="other", spec_hash="0" * 32)
+    seen = cloud.plant("seen", labels, zone="a")
+    cloud.plant("hidden", labels, zone="b")
+    cloud.plant("somebody", {"team": "x"}, zone="a")
+    cloud.is_list_complete, cloud.hidden_zones = False, {"b"}
+    found = await cloud.list_all()
+    assert ([one.provider_id for one in found.items], found.complete) == ([seen], False)
+    cloud.fail("list_all", TransientProviderError("no answer"))
+    with pytest.raises(TransientProviderError):
+        await cloud.list_all()
