@@ -123,6 +123,10 @@ class OneRegistry:
         if not self.missing:
             yield "fake", self.provider
 
+    def unusable(self):
+        if self.missing:
+            yield "fake", EnvironmentProviderError(self.missing)
+
 
 FINGERPRINTS = InlineFingerprints()
 

@@ -12,7 +12,7 @@ from proxy_operator.adapters.providers.gcp.provider import GcpProvider
 from proxy_operator.app.settings import ProviderSettings
 from proxy_operator.domain.proxy import ProviderName
 from proxy_operator.provisioning.contract import Provider, Surveyor
-from proxy_operator.provisioning.errors import EnvironmentProviderError
+from proxy_operator.provisioning.errors import NotConfiguredError
 from proxy_operator.runtime.clock import Clock
 
 
@@ -41,7 +41,7 @@ class CloudProviders:
 
     def _gcp(self) -> GcpProvider:
         if self._settings.gcp_project is None:
-            raise EnvironmentProviderError(
+            raise NotConfiguredError(
                 "provider gcp needs a project: set --gcp-project (PROXY_OPERATOR_GCP_PROJECT)"
             )
         session = GoogleSession(self._settings.gcp_endpoint)

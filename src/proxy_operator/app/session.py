@@ -135,6 +135,8 @@ async def delete_leftovers(
 
     `may_delete` tells whether that is for this process to do: nobody else may make instances then.
     """
+    for name, missing in providers.unusable():
+        narrator.line(f"instances of {name} cannot be looked for: {missing}")
     for name, provider in providers.available():
         pause = _POLL
         while True:

@@ -10,6 +10,7 @@ from proxy_operator.domain.health import HealthReport
 from proxy_operator.domain.proxy import Proxy
 from proxy_operator.domain.secret import Credentials
 from proxy_operator.provisioning.contract import Provider
+from proxy_operator.provisioning.errors import EnvironmentProviderError
 
 
 class HealthReader(Protocol):
@@ -76,3 +77,9 @@ class ProviderRegistry(Protocol):
 
     def available(self) -> Iterator[tuple[str, Provider]]:
         """Yield every provider that can be used now, with its name."""
+
+    def unusable(self) -> Iterator[tuple[str, EnvironmentProviderError]]:
+        """Yield every provider that was asked for and cannot be used now, and what is missing.
+
+        It may have instances; nobody can see them.
+        """

@@ -54,6 +54,10 @@ class EnvironmentProviderError(ProviderError):
     """The operator's surroundings are wrong (extra, engine, rights): show it, retry slowly."""
 
 
+class NotConfiguredError(EnvironmentProviderError):
+    """The settings do not ask for this provider."""
+
+
 class TransientProviderError(ProviderError):
     """It may work next time: retry with backoff."""
 

@@ -7,7 +7,7 @@ Proxies that need it say so, and the next ask tries again.
 from collections.abc import Callable, Iterator, Mapping
 
 from proxy_operator.provisioning.contract import Provider
-from proxy_operator.provisioning.errors import EnvironmentProviderError
+from proxy_operator.provisioning.errors import EnvironmentProviderError, NotConfiguredError
 
 
 class Registry:
@@ -48,3 +48,13 @@ class Registry:
                 yield name, self.get(name)
             except EnvironmentProviderError:
                 continue
+
+    def unusable(self) -> Iterator[tuple[str, EnvironmentProviderError]]:
+        """Yield every provider that was asked for and cannot be made now, and what is missing."""
+        for name in sorted(self._constructors):
+            try:
+                self.get(name)
+            except NotConfiguredError:
+                continue
+            except EnvironmentProviderError as err:
+                yield name, err

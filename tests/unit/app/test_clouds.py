@@ -7,7 +7,7 @@ import pytest
 from proxy_operator.adapters.providers.gcp.provider import GcpProvider
 from proxy_operator.app.clouds import CloudProviders
 from proxy_operator.app.settings import load_settings
-from proxy_operator.provisioning.errors import EnvironmentProviderError
+from proxy_operator.provisioning.errors import EnvironmentProviderError, NotConfiguredError
 from tests.builders import a_clock
 
 
@@ -17,7 +17,7 @@ def clouds(**given: str) -> CloudProviders:
 
 
 def test_without_a_project_there_is_no_gcp():
-    with pytest.raises(EnvironmentProviderError, match="--gcp-project"):
+    with pytest.raises(NotConfiguredError, match="--gcp-project"):
         clouds().makers["gcp"]()
 
 
@@ -30,8 +30,9 @@ def test_without_the_extra_the_error_names_it(monkeypatch):
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", no_google)
-    with pytest.raises(EnvironmentProviderError, match=r"proxy-operator\[gcp\]"):
+    with pytest.raises(EnvironmentProviderError, match=r"proxy-operator\[gcp\]") as caught:
         clouds(gcp_project="my-project").makers["gcp"]()
+    assert not isinstance(caught.value, NotConfiguredError)
 
 
 async def test_a_project_is_enough_and_nothing_is_asked():

@@ -38,6 +38,13 @@ async def test_what_nobody_owns_is_deleted_however_young():
     assert any("cannot be deleted yet: no answer" in line for line in said.lines)
 
 
+async def test_what_cannot_be_looked_for_is_said():
+    world, said = await a_world(), Said()
+    world.registry.missing = "provider fake needs its extra"
+    await delete_leftovers(world.registry, said, lambda: True)
+    assert said.lines == ["instances of fake cannot be looked for: provider fake needs its extra"]
+
+
 async def test_only_who_may_deletes():
     world, said = await a_world(), Said()
     plant(world)

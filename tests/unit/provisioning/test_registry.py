@@ -4,7 +4,7 @@ import pytest
 
 from proxy_operator.domain.proxy import ProviderName
 from proxy_operator.provisioning.contract import Provider
-from proxy_operator.provisioning.errors import EnvironmentProviderError
+from proxy_operator.provisioning.errors import EnvironmentProviderError, NotConfiguredError
 from proxy_operator.provisioning.fence import FencedProvider, OpenFence
 from proxy_operator.provisioning.registry import Registry
 from proxy_operator.testing.fake_provider import FakeProvider
@@ -82,3 +82,18 @@ def test_a_provider_that_cannot_be_made_is_tried_again_each_time():
 def test_available_leaves_out_what_cannot_be_made():
     registry = Registry({"gcp": Broken(), "local": lambda: FakeProvider(a_clock())}, plain)
     assert [name for name, _ in registry.available()] == ["local"]
+
+
+def test_unusable_is_what_was_asked_for_and_cannot_be_made():
+    def unasked() -> Provider:
+        raise NotConfiguredError("set --aws-region")
+
+    gcp = Broken()
+    registry = Registry(
+        {"gcp": gcp, "local": lambda: FakeProvider(a_clock()), "aws": unasked}, plain
+    )
+    [(name, missing)] = registry.unusable()
+    assert (name, str(missing)) == ("gcp", "provider gcp needs the extra gcp")
+    gcp.is_installed = True
+    assert list(registry.unusable()) == []
+    assert [name for name, _ in registry.available()] == ["gcp", "local"]

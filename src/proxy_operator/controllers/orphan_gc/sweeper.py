@@ -68,7 +68,7 @@ class OrphanSweeper:
 
     async def run(self) -> None:
         """Sweep for ever; the first time a full interval after the start."""
-        for name, _ in self._providers.available():
+        for name, _ in (*self._providers.available(), *self._providers.unusable()):
             self._recorder.swept_from_now(name)
         while True:
             await asyncio.sleep(self._settings.interval.total_seconds())
@@ -104,16 +104,21 @@ class OrphanSweeper:
             try:
                 found = await provider.list_by_tag()
             except ProviderError as err:
-                logger.warning(
-                    "sweep skips a provider: its instances cannot be listed",
-                    extra={"provider": name, "error": str(err)},
-                )
-                self._recorder.swept(name, SweepResult.FAILED, self._clock.now())
+                self._skip(name, err)
                 continue
             if not found.complete:
                 logger.warning("the list of instances is incomplete", extra={"provider": name})
             listed.append(_Listed(name, provider, found))
+        for name, missing in self._providers.unusable():
+            self._skip(name, missing)
         return listed
+
+    def _skip(self, name: str, err: ProviderError) -> None:
+        logger.warning(
+            "sweep skips a provider: its instances cannot be listed",
+            extra={"provider": name, "error": str(err)},
+        )
+        self._recorder.swept(name, SweepResult.FAILED, self._clock.now())
 
     async def _kill_all(self, listed: _Listed, kills: Sequence[Kill]) -> int:
         """Kill what is to be killed at one provider; return how many were asked to go."""

@@ -144,6 +144,16 @@ async def test_an_unreadable_provider_is_skipped():
     ]
 
 
+async def test_a_provider_that_lacks_something_is_a_failed_sweep_and_not_a_silent_one():
+    world = await a_world()
+    world.registry.missing = "its extra is not installed"
+    task = asyncio.get_running_loop().create_task(a_sweeper(world).run())
+    await sleep(timedelta(minutes=11))
+    assert world.sweeps.begun == ["fake"]
+    assert world.sweeps.results() == [SweepResult.FAILED]
+    task.cancel()
+
+
 async def test_an_incomplete_list_still_proves_what_it_shows():
     world = await a_world()
     plant(world, "uid-1", zone="a")
