@@ -32,7 +32,7 @@ build/oracle/.ready: requirements/oracle.txt pyproject.toml hack/setup
 	@hack/setup "$(PYTHON)" build/oracle requirements/oracle.txt
 	@touch $@
 
-SEEDS ?= 30
+SEEDS ?= 50
 FIRST_SEED ?= 1
 
 simulate: setup ## play SEEDS seeds of fleets at a failing cloud, from FIRST_SEED on

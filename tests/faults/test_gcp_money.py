@@ -6,6 +6,8 @@ from datetime import timedelta
 
 import pytest
 
+from proxy_operator.adapters.providers.gcp.api import ComputeApi
+from proxy_operator.adapters.providers.gcp.provider import GcpProvider
 from proxy_operator.domain.proxy import Phase
 from proxy_operator.provisioning.timed import TimedProvider
 from tests.fakes.compute.conduct import Conduct
@@ -222,6 +224,38 @@ async def test_an_edit_to_a_zone_that_does_not_exist_costs_no_instance():
     assert (row.status, row.reason) == ("True", "Created")
     assert "mars-north1-a" in row.message
     assert world.zones() == [A]
+
+
+async def test_an_operator_for_another_project_takes_no_instance_for_gone():
+    world = await a_running_world(a_gcp_proxy("p1"), a_gcp_proxy("p2"))
+    here = world.registry.provider
+    world.cloud.conduct.projects.add("elsewhere")
+    api = ComputeApi(world.session, "elsewhere")
+    world.registry.provider = GcpProvider(api, cluster_id=CLUSTER, clock=world.clock)
+    await world.delete("p2")
+    for name in ("p1", "p2"):
+        await world.run(10 * MINUTE, name)
+        assert "'fake-project'" in (await world.provisioned(name)).message
+    assert await world.names() == ["p1", "p2"]
+    assert (await world.provisioned("p1")).reason == "Created"
+    assert len(world.books.inserts) == 2
+    world.registry.provider = here
+    for name in ("p1", "p2"):
+        await world.run(10 * MINUTE, name)
+    assert await world.names() == ["p1"]
+    assert (await world.provisioned("p1")).message == ""
+    assert len(world.books.alive()) == 1
+
+
+async def test_a_create_that_was_refused_binds_to_no_project():
+    world = await a_gcp_world(a_gcp_proxy())
+    world.cloud.faults.add(Refuse(quota_exceeded()), "insert", times=1)
+    await world.run(SECOND)
+    world.cloud.conduct.projects.add("elsewhere")
+    api = ComputeApi(world.session, "elsewhere")
+    world.registry.provider = GcpProvider(api, cluster_id=CLUSTER, clock=world.clock)
+    await world.run(10 * MINUTE)
+    assert (await world.provisioned()).reason == "Created"
 
 
 async def test_a_rate_limit_is_waited_out_without_a_second_instance():

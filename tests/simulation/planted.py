@@ -17,6 +17,7 @@ from proxy_operator.adapters.providers.gcp.listing import SharedListing
 from proxy_operator.controllers.orphan_gc import plan as gc_plan
 from proxy_operator.controllers.proxy import finalize, follow, provision, refusal, retry
 from proxy_operator.controllers.proxy.context import Pass
+from proxy_operator.domain.instance import Intent
 from proxy_operator.domain.names import CLUSTER_LABEL, UID_LABEL
 from proxy_operator.provisioning.contract import InstanceList
 from proxy_operator.provisioning.errors import InstanceNotFoundError
@@ -94,6 +95,17 @@ def constant_request_id() -> Iterator[None]:
             return fixed
 
     with patch.object(retry, "uuid", Same):
+        yield
+
+
+@contextmanager
+def request_id_never_renewed() -> Iterator[None]:
+    """A Proxy has one request id for all its creates: a dead operation is replayed."""
+
+    def the_first(intent: Intent | None, *_: Any) -> str:
+        return intent.request_id if intent is not None else str(uuid.uuid4())
+
+    with patch.object(provision, "request_id_of", the_first):
         yield
 
 
@@ -180,6 +192,7 @@ PLANTED: Final[dict[str, Callable[[], AbstractContextManager[None]]]] = {
         min_age_ignored,
         no_backoff,
         constant_request_id,
+        request_id_never_renewed,
         intent_written_after_the_create,
         incomplete_list_taken_as_complete,
         fence_removed,

@@ -85,6 +85,8 @@ class Intent(
     spec_hash: str
     created_at: Annotated[datetime, Meta(tz=True)]
     """When the create was last sent."""
+    account: str = ""
+    """The cloud project, or the like, that the create was sent to."""
     zone: str = ""
     zones: tuple[str, ...] = ()
     """Every other zone in which an earlier attempt may still have left an instance."""

@@ -50,7 +50,14 @@ class InstanceList(NamedTuple):
 
 
 class Provider(Protocol):
-    """Five calls, and four facts that need no call."""
+    """Five calls, and five facts that need no call."""
+
+    @property
+    def account(self) -> str:
+        """Return whose instances the ids are, such as a cloud project; empty if none is chosen.
+
+        An operator that works in another account would take every instance for gone.
+        """
 
     @property
     def appears_within(self) -> timedelta:

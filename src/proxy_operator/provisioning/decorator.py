@@ -23,6 +23,10 @@ class DecoratedProvider(ABC):
         """Make the call that `op` names, as the contract does (`list_by_tag`), or raise."""
 
     @property
+    def account(self) -> str:
+        return self._inner.account
+
+    @property
     def appears_within(self) -> timedelta:
         return self._inner.appears_within
 

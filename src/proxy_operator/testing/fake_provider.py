@@ -117,6 +117,7 @@ class FakeProvider:
         """Calls per operation, failed ones too."""
         self.zones = zones
         """Zones of specs without a gcp block; with one, its zone and fallbackZones count."""
+        self.account = ""
         self.appears_within = timedelta(minutes=3)
         self.asks_again_after: tuple[timedelta, ...] = ()
         """A create that is asked for again finds what `late_refusals` hold."""

@@ -22,6 +22,7 @@ async def finalize(p: Pass) -> Result:
         return Result()
     try:
         provider = p.ports.providers.get(p.proxy.spec.provider or "")
+        p.require_account(provider)
         intent = p.intent(provider)
         if await _delete_all(p, provider, intent):
             is_first = p.provisioned is None or p.provisioned.reason != ProvisionedReason.DELETING

@@ -157,6 +157,7 @@ def _next_intent(p: Pass, provider: Provider, inputs: Inputs, old: Intent | None
         request_id=request_id_of(old, zone, inputs.spec_hash, now, within),
         spec_hash=inputs.spec_hash,
         created_at=now,
+        account=provider.account,
         zone=zone,
         # An instance that did not appear in time may still do so: remember where.
         zones=tuple(sorted({old.zone, *old.zones} - {zone})) if old and is_late else (),

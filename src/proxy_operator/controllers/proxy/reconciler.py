@@ -48,6 +48,7 @@ async def _dispatch(p: Pass) -> Result:
         return _external(p)
     try:
         provider = p.ports.providers.get(p.proxy.spec.provider or "")
+        p.require_account(provider)
     except EnvironmentProviderError as err:
         return show_provider_error(p, err)
     inputs = await gather_inputs(p)

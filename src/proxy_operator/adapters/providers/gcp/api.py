@@ -29,6 +29,7 @@ class ComputeApi:
 
     def __init__(self, session: Session, project: str) -> None:
         self._session = session
+        self.project = project
         self._base = f"/compute/v1/projects/{project}"
 
     async def insert(self, zone: str, body: Document, request_id: str) -> ProviderError | None:

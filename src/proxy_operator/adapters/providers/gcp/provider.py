@@ -56,6 +56,10 @@ class GcpProvider:
         self._accepted: dict[str, _Accepted] = {}
 
     @property
+    def account(self) -> str:
+        return self._api.project
+
+    @property
     def appears_within(self) -> timedelta:
         return APPEARS_WITHIN
 

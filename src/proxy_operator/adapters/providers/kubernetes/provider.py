@@ -70,6 +70,10 @@ class KubernetesProvider:
         self._clock = clock
 
     @property
+    def account(self) -> str:
+        return ""
+
+    @property
     def appears_within(self) -> timedelta:
         return APPEARS_WITHIN
 

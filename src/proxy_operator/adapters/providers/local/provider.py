@@ -52,6 +52,10 @@ class LocalProvider:
         self._instances = Instances(root, bind=bind, cluster_id=cluster_id, clock=clock)
 
     @property
+    def account(self) -> str:
+        return ""
+
+    @property
     def appears_within(self) -> timedelta:
         return APPEARS_WITHIN
 
