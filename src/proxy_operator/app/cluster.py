@@ -135,8 +135,8 @@ class ClusterHome:
         return ObjectKey(namespace, _LOCK)
 
 
-async def down(settings: Settings, narrator: Narrator) -> None:
-    """Delete every Proxy and return when no instance is left.
+async def down(settings: Settings, narrator: Narrator) -> list[str]:
+    """Do what `homes.take_down` promises.
 
     The operator that leads does the work. When none does, this process stands for election and
     does it itself.
@@ -152,9 +152,12 @@ async def down(settings: Settings, narrator: Narrator) -> None:
             working = group.create_task(base.manager.run())
             async with open_home(settings.home) as home:
                 await tear_down(home, narrator, namespace=settings.watch_namespace)
-            await delete_leftovers(fleet.providers, narrator, lambda: base.manager.is_leader)
+            unseen = await delete_leftovers(
+                fleet.providers, narrator, lambda: base.manager.is_leader
+            )
             base.manager.request_stop()
             await working
+    return unseen
 
 
 class NamespaceReader(Protocol):

@@ -23,10 +23,10 @@ def _home_of(settings: Settings) -> OperatorHome:
     return ClusterHome(settings)
 
 
-async def take_down(settings: Settings, narrator: Narrator) -> None:
-    """Delete every Proxy and return when no instance is left."""
+async def take_down(settings: Settings, narrator: Narrator) -> list[str]:
+    """Delete every Proxy; return when no instance is left, and where none could be looked for."""
     if settings.standalone:
         from proxy_operator.app.standalone import down  # noqa: PLC0415
     else:
         from proxy_operator.app.cluster import down  # noqa: PLC0415
-    await down(settings, narrator)
+    return await down(settings, narrator)

@@ -130,13 +130,16 @@ def _tell_gone(asked: dict[str, Proxy], left: Sequence[Proxy], narrator: Narrato
 
 async def delete_leftovers(
     providers: ProviderRegistry, narrator: Narrator, may_delete: Callable[[], bool]
-) -> None:
-    """Return when no instance is left. What no Proxy owns is deleted, however young.
+) -> list[str]:
+    """Return when no instance is left, and where none could be looked for.
 
-    `may_delete` tells whether that is for this process to do: nobody else may make instances then.
+    What no Proxy owns is deleted, however young. `may_delete` tells whether that is for this
+    process to do: nobody else may make instances then.
     """
+    unseen = []
     for name, missing in providers.unusable():
         narrator.line(f"instances of {name} cannot be looked for: {missing}")
+        unseen.append(name)
     for name, provider in providers.available():
         pause = _POLL
         while True:
@@ -154,6 +157,7 @@ async def delete_leftovers(
             await asyncio.sleep(pause.total_seconds())
             # A cloud counts the requests.
             pause = min(pause * 2, _LONGEST_POLL)
+    return unseen
 
 
 async def _find(home: Home, key: ObjectKey) -> Proxy | None:

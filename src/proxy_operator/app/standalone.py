@@ -119,8 +119,8 @@ class StandaloneHome:
             raise DataDirError(f"{self._settings.data_dir}: {reason}") from err
 
 
-async def down(settings: Settings, narrator: Narrator) -> None:
-    """Delete every Proxy and return when no instance is left.
+async def down(settings: Settings, narrator: Narrator) -> list[str]:
+    """Do what `homes.take_down` promises.
 
     An operator that runs does the work, else this process does.
     """
@@ -130,7 +130,7 @@ async def down(settings: Settings, narrator: Narrator) -> None:
     if is_operator_running(directory):
         async with open_home(settings.home) as home:
             await tear_down(home, narrator, namespace=settings.watch_namespace)
-        return
+        return []
     async with StandaloneHome(settings).open(None) as base:
         fleet = build_fleet(base, settings, None)
         async with asyncio.TaskGroup() as group:
@@ -139,4 +139,4 @@ async def down(settings: Settings, narrator: Narrator) -> None:
                 await tear_down(home, narrator, namespace=settings.watch_namespace)
             base.manager.request_stop()
             await working
-        await delete_leftovers(fleet.providers, narrator, lambda: True)
+        return await delete_leftovers(fleet.providers, narrator, lambda: True)

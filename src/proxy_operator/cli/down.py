@@ -25,9 +25,14 @@ async def _down(settings: Settings, limit: timedelta | None) -> None:
     console = Console()
     try:
         async with asyncio.timeout(limit.total_seconds() if limit else None):
-            await take_down(settings, console)
+            unseen = await take_down(settings, console)
     except TimeoutError:
         raise CommandError(await _timed_out(settings.home)) from None
+    if unseen:
+        raise CommandError(
+            f"no Proxy is left, but nobody looked for instances of {', '.join(unseen)}:"
+            " mend what is said above and run `down` again"
+        )
     console.line("no Proxy and no instance is left")
 
 

@@ -41,7 +41,7 @@ async def test_what_nobody_owns_is_deleted_however_young():
 async def test_what_cannot_be_looked_for_is_said():
     world, said = await a_world(), Said()
     world.registry.missing = "provider fake needs its extra"
-    await delete_leftovers(world.registry, said, lambda: True)
+    assert await delete_leftovers(world.registry, said, lambda: True) == ["fake"]
     assert said.lines == ["instances of fake cannot be looked for: provider fake needs its extra"]
 
 

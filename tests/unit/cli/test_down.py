@@ -1,5 +1,7 @@
 """down: names what it waits for; with real instances it is in the e2e tests."""
 
+import sys
+
 from proxy_operator.domain.proxy import Proxy
 from tests.builders import an_external
 from tests.unit.cli.conftest import SECRET, Shell
@@ -31,3 +33,15 @@ def test_nothing_left(shell: Shell):
     ended = shell("down", "--log-level", "error")
     assert ended.code == 0, ended
     assert ended.out.endswith("no Proxy and no instance is left\n")
+
+
+def test_a_provider_that_cannot_be_asked_is_no_proof(shell: Shell, monkeypatch):
+    create(shell, "gone")
+    monkeypatch.setitem(sys.modules, "google.auth", None)
+    ended = shell("down", "--gcp-project", "my-project", "--log-level", "error")
+    assert ended.code == 1, ended
+    assert "instances of gcp cannot be looked for" in ended.out
+    assert ended.err == (
+        "error: no Proxy is left, but nobody looked for instances of gcp:"
+        " mend what is said above and run `down` again\n"
+    )
