@@ -1,4 +1,7 @@
-"""What each kind of happening does; a deed for which nothing is there does nothing."""
+"""What people do and what happens to processes; and all deeds by name, the cloud's too.
+
+A deed for which nothing is there does nothing.
+"""
 
 import asyncio
 import contextlib
@@ -14,12 +17,10 @@ from proxy_operator.domain.secret import Secret
 from proxy_operator.runtime.errors import ObjectError
 from proxy_operator.runtime.objects import ObjectKey
 from tests.builders import a_manifest, a_secret
-from tests.fakes.compute import strangers
-from tests.fakes.compute.machine import Machine
 from tests.fakes.compute.messages import RefusedError
 from tests.gcp_worlds import a_gcp_proxy
-from tests.simulation.plan import Happening, Plan
-from tests.simulation.troubles import TROUBLES, make_trouble
+from tests.simulation import cloud_deeds
+from tests.simulation.plan import Happening, Plan, key_of_subject
 from tests.simulation.world import ZONES, Cluster, Universe
 
 Deed = Callable[[Universe, Cluster, Happening], Awaitable[None]]
@@ -40,15 +41,11 @@ async def play(universe: Universe, plan: Plan) -> None:
             await DEEDS[happening.kind](universe, cluster, happening._replace(subject=subject))
 
 
-def _key(happening: Happening) -> ObjectKey:
-    return ObjectKey("default", f"p{happening.subject}")
-
-
 async def _apply(cluster: Cluster, happening: Happening, *, port: int, zone: str) -> None:
     """Apply a manifest; odd subjects use the Secret, every third is spot."""
     others = tuple(z for z in ZONES if z != zone)
     proxy = a_gcp_proxy(
-        _key(happening).name,
+        key_of_subject(happening).name,
         zone=zone,
         fallback_zones=others,
         spot=happening.subject % 3 == 0,
@@ -68,17 +65,17 @@ async def create(universe: Universe, cluster: Cluster, happening: Happening) -> 
 
 
 async def delete(universe: Universe, cluster: Cluster, happening: Happening) -> None:
-    await cluster.store.delete(Proxy, _key(happening))
+    await cluster.store.delete(Proxy, key_of_subject(happening))
 
 
 async def edit(universe: Universe, cluster: Cluster, happening: Happening) -> None:
-    found = await cluster.store.get(Proxy, _key(happening))
+    found = await cluster.store.get(Proxy, key_of_subject(happening))
     zone = found.spec.gcp.zone if found.spec.gcp else None
     await _apply(cluster, happening, port=3000 + happening.choice % 50, zone=zone or ZONES[0])
 
 
 async def move(universe: Universe, cluster: Cluster, happening: Happening) -> None:
-    found = await cluster.store.get(Proxy, _key(happening))
+    found = await cluster.store.get(Proxy, key_of_subject(happening))
     zone = found.spec.gcp.zone if found.spec.gcp else None
     other = ZONES[1] if zone == ZONES[0] else ZONES[0]
     await _apply(cluster, happening, port=found.spec.port or 3128, zone=other)
@@ -101,7 +98,7 @@ async def withdraw(universe: Universe, cluster: Cluster, happening: Happening) -
 
 async def misspell(universe: Universe, cluster: Cluster, happening: Happening) -> None:
     """Somebody names a zone that does not exist."""
-    found = await cluster.store.get(Proxy, _key(happening))
+    found = await cluster.store.get(Proxy, key_of_subject(happening))
     await _apply(cluster, happening, port=found.spec.port or 3128, zone=NO_ZONE)
 
 
@@ -139,134 +136,11 @@ async def store_trouble(universe: Universe, cluster: Cluster, happening: Happeni
     asyncio.get_running_loop().call_later(30 + happening.choice % 600, end)
 
 
-async def cloud_trouble(universe: Universe, cluster: Cluster, happening: Happening) -> None:
-    make_trouble(universe.cloud, TROUBLES, happening)
-
-
-async def blackout(universe: Universe, cluster: Cluster, happening: Happening) -> None:
-    """A right is lost, a zone does not answer, a quota is reached."""
-    conduct, choice = universe.cloud.conduct, happening.choice
-    if choice % 4 == 0:
-        conduct.can_read = False
-    elif choice % 4 == 1:
-        conduct.can_change = False
-    elif choice % 4 == 2:
-        conduct.unreachable = {ZONES[choice % 2]}
-    else:
-        conduct.quota = 1
-        conduct.quota_is_said_by = "insert" if happening.amount < 0.5 else "operation"
-    asyncio.get_running_loop().call_later(60 + 1500 * happening.amount, lift, universe)
-
-
-def lift(universe: Universe) -> None:
-    """Let nothing be wrong with rights, zones and quotas."""
-    conduct = universe.cloud.conduct
-    conduct.can_read = conduct.can_change = True
-    conduct.unreachable = set()
-    conduct.quota = None
-    for zone in conduct.zones:
-        conduct.zones[zone] = None
-
-
-def _one_of(cluster: Cluster, happening: Happening) -> Machine | None:
-    machines = [
-        m
-        for m in cluster.universe.machines_of(cluster.cluster_id)
-        if m.is_visible and m.status == "RUNNING"
-    ]
-    return machines[happening.choice % len(machines)] if machines else None
-
-
-async def preempt(universe: Universe, cluster: Cluster, happening: Happening) -> None:
-    machine = _one_of(cluster, happening)
-    if machine is not None:
-        how = (strangers.preempt, strangers.stop, strangers.delete)[happening.choice % 3]
-        how(universe.cloud, machine)
-
-
-async def vanish(universe: Universe, cluster: Cluster, happening: Happening) -> None:
-    machine = _one_of(cluster, happening)
-    if machine is not None:
-        strangers.vanish(universe.cloud, machine)
-
-
-async def address(universe: Universe, cluster: Cluster, happening: Happening) -> None:
-    """An address changes, or is away for a while."""
-    machine = _one_of(cluster, happening)
-    if machine is None:
-        return
-    if happening.amount < 0.5:
-        strangers.change_address(universe.cloud, machine)
-        return
-    strangers.lose_address(universe.cloud, machine)
-
-    def give() -> None:
-        if not machine.is_gone and machine.status == "RUNNING":
-            strangers.change_address(universe.cloud, machine)
-
-    asyncio.get_running_loop().call_later(600 * happening.amount, give)
-
-
-async def relaunch(universe: Universe, cluster: Cluster, happening: Happening) -> None:
-    """The cloud makes an instance anew that was deleted."""
-    universe.cloud.now()
-    ended = [
-        life
-        for life in universe.cloud.ledger.lives[-20:]
-        if life.gone_at is not None and life.labels.get("proxy-operator-cluster")
-    ]
-    if ended:
-        strangers.make_again(universe.cloud, ended[happening.choice % len(ended)])
-
-
-async def squat(universe: Universe, cluster: Cluster, happening: Happening) -> None:
-    """Somebody has an instance that looks like ours: our UID, another cluster, another name."""
-    found = await cluster.store.get(Proxy, _key(happening))
-    labels = {
-        "proxy-operator-uid": found.metadata.uid,
-        "proxy-operator-cluster": "somebody-else",
-    }
-    name = f"foreign-{len(universe.foreign)}"
-    universe.foreign.append(strangers.make(universe.cloud, ZONES[0], name, labels))
-
-
-async def usurp(universe: Universe, cluster: Cluster, happening: Happening) -> None:
-    """Somebody else has an instance with the very name of ours, where ours is not at the moment."""
-    found = await cluster.store.get(Proxy, _key(happening))
-    zone, uid = ZONES[happening.choice % 2], found.metadata.uid
-    labels = {"proxy-operator-uid": uid, "proxy-operator-cluster": "somebody-else"}
-    machine = strangers.make(universe.cloud, zone, instance_name(uid), labels)
-    universe.foreign.append(machine)
-    span = 60 + 1800 * happening.amount
-    asyncio.get_running_loop().call_later(span, withdraw_usurper, universe, machine)
-
-
-def withdraw_usurper(universe: Universe, machine: Machine) -> None:
-    """Let its owner take a foreign instance away."""
-    if machine in universe.foreign:
-        universe.foreign.remove(machine)
-        strangers.vanish(universe.cloud, machine)
-
-
-async def puzzle(universe: Universe, cluster: Cluster, happening: Happening) -> None:
-    """An instance has a status for a while that nobody has heard of."""
-    machine = _one_of(cluster, happening)
-    if machine is None:
-        return
-    strangers.set_status(universe.cloud, machine, "CONTEMPLATING")
-
-    def end() -> None:
-        if machine.status == "CONTEMPLATING":
-            strangers.set_status(universe.cloud, machine, "RUNNING")
-
-    asyncio.get_running_loop().call_later(600 * happening.amount, end)
-
-
 async def mend(universe: Universe) -> None:
     """Do what only people can: correct a misspelt zone, take a usurper away and say so."""
     names = {instance_name(p.metadata.uid) for c in universe.clusters for p in c.proxies()}
     for machine in [m for m in universe.foreign if m.name in names]:
-        withdraw_usurper(universe, machine)
+        cloud_deeds.withdraw_usurper(universe, machine)
     for number, cluster in enumerate(universe.clusters):
         await rotate(universe, cluster, Happening(0, "rotate", number, 0, 0, 0))
         for proxy in cluster.proxies():
@@ -292,15 +166,15 @@ DEEDS: Final[dict[str, Deed]] = {
         hand_over,
         jump,
         store_trouble,
-        cloud_trouble,
-        blackout,
-        preempt,
-        vanish,
-        address,
-        relaunch,
-        squat,
-        usurp,
-        puzzle,
+        cloud_deeds.cloud_trouble,
+        cloud_deeds.blackout,
+        cloud_deeds.preempt,
+        cloud_deeds.vanish,
+        cloud_deeds.address,
+        cloud_deeds.relaunch,
+        cloud_deeds.squat,
+        cloud_deeds.usurp,
+        cloud_deeds.puzzle,
         withdraw,
         misspell,
     )

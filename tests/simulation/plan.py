@@ -6,6 +6,7 @@ from random import Random
 from typing import Final, NamedTuple
 
 from proxy_operator.provisioning.brake import BrakeLimits
+from proxy_operator.runtime.objects import ObjectKey
 
 HOUR: Final = 3600.0
 
@@ -47,6 +48,11 @@ class Happening(NamedTuple):
     subject: int
     amount: float
     choice: int
+
+
+def key_of_subject(happening: Happening) -> ObjectKey:
+    """Return the key of the Proxy it happens to."""
+    return ObjectKey("default", f"p{happening.subject}")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from unittest.mock import patch
 from tests.fakes.compute import strangers
 from tests.fakes.compute.faults import Refuse
 from tests.fakes.compute.refusals import pool_exhausted
-from tests.simulation.deeds import lift, mend, play
+from tests.simulation.cloud_deeds import lift
+from tests.simulation.deeds import mend, play
 from tests.simulation.invariants import MOST_INSERTS, MOST_LISTS_PER_HOUR, judge_settled
 from tests.simulation.plan import HOUR, Plan, plan_of
 from tests.simulation.virtual_loop import VirtualLoop
