@@ -3,7 +3,7 @@
 The rule: what fails after an instance was seen changes a message, never `Provisioned` itself.
 """
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from proxy_operator.controllers.proxy.context import Pass
 from proxy_operator.controllers.proxy.inputs import InputsError
@@ -70,3 +70,12 @@ def show(p: Pass, reason: ProvisionedReason, message: str) -> None:
 def wait(span: timedelta) -> Result:
     """Return a wait of at least a moment, so that a due time just reached is no busy loop."""
     return Result(max(span, timedelta(milliseconds=10)))
+
+
+def look_again(p: Pass, since: datetime, until: datetime) -> Result:
+    """Return when to look again for what may come between two moments.
+
+    What comes late comes soon, as a rule: in ever longer steps, and at the end.
+    """
+    step = max(p.intervals.deletion_poll, (p.now - since) / 2)
+    return wait(min(until - p.now, step))

@@ -1,7 +1,7 @@
 """Deletion: nothing leaves until the provider says that it is gone."""
 
 from proxy_operator.controllers.proxy.context import Pass
-from proxy_operator.controllers.proxy.failures import show_provider_error, wait
+from proxy_operator.controllers.proxy.failures import look_again, show_provider_error
 from proxy_operator.controllers.proxy.retry import unsettled_at
 from proxy_operator.domain.condition import ProvisionedReason
 from proxy_operator.domain.event import INSTANCE_DELETED
@@ -38,7 +38,7 @@ async def finalize(p: Pass) -> Result:
             ProvisionedReason.DELETING if p.has_appeared else ProvisionedReason.PROVISIONING,
             "deletion waits: an unanswered create may still succeed",
         )
-        return wait(sent_at + within - p.now)
+        return look_again(p, sent_at, sent_at + within)
     if p.has_appeared:
         p.tell(INSTANCE_DELETED, "the instance is gone")
     await _drop_finalizer(p)

@@ -4,7 +4,7 @@ The order is the point: nothing is asked of a provider before the intent is stor
 """
 
 from proxy_operator.controllers.proxy.context import Pass
-from proxy_operator.controllers.proxy.failures import show_provider_error, wait
+from proxy_operator.controllers.proxy.failures import look_again, show_provider_error, wait
 from proxy_operator.controllers.proxy.follow import follow_instance, require_ours
 from proxy_operator.controllers.proxy.inputs import Inputs, create_request
 from proxy_operator.controllers.proxy.refusal import record_refusal
@@ -110,7 +110,7 @@ async def _clear_other_zones(
         ProvisionedReason.PROVISIONING,
         f"an unanswered create in zone {intent.zone or 'default'} may still succeed",
     )
-    return wait(sent_at + provider.appears_within - p.now)
+    return look_again(p, sent_at, sent_at + provider.appears_within)
 
 
 async def delete_in_zones(p: Pass, provider: Provider, zones: list[str]) -> bool:

@@ -151,6 +151,26 @@ async def test_a_refused_create_does_not_hide_the_one_before_it_without_an_answe
     assert world.provider.instances == {}
 
 
+async def test_a_deletion_that_waits_for_an_instance_sees_it_come_and_go():
+    world = await a_world(a_proxy())
+    world.provider.appear_delay = timedelta(seconds=12)
+    await world.one_pass()
+    await world.delete()
+    await world.run(timedelta(seconds=30))
+    assert len(world.provider.deletes) == 1
+    assert await world.names() == []
+
+
+async def test_a_deletion_that_waits_in_vain_asks_seldom():
+    world = await a_world(a_proxy())
+    world.provider.vanishing_zones = {""}
+    await world.one_pass()
+    await world.delete()
+    await world.run(timedelta(minutes=4))
+    assert world.provider.calls["get"] <= 12
+    assert await world.names() == []
+
+
 async def test_a_deletion_waits_for_nothing_when_the_create_was_denied():
     world = await a_world(a_proxy())
     world.provider.fail("create", EnvironmentProviderError("a right is missing"))
