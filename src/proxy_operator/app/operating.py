@@ -72,7 +72,7 @@ async def operate(
     async with _listeners(settings) as listening, home.open(listening.bound) as base:
         if warning:
             logger.warning(warning)
-        own_url = f"http://{_reachable(listening.bound.health_probe)}/healthz"
+        own_url = f"http://{reachable(listening.bound.health_probe)}/healthz"
         fleet = build_fleet(base, settings, own_url)
         build_discovery(base, settings, fleet, tokens, listening.discovery)
         build_metrics_endpoint(base, listening.metrics)
@@ -140,7 +140,7 @@ def _tokens(settings: Settings) -> tuple[TokenSource | None, str | None]:
     return tokens, warning
 
 
-def _reachable(bound: Bind) -> Bind:
+def reachable(bound: Bind) -> Bind:
     """Return the address at which a process on this machine reaches a server bound there."""
     host = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(bound.host, bound.host)  # noqa: S104 - compared, not bound
     return Bind(host, bound.port)

@@ -25,7 +25,7 @@ from proxy_operator.adapters.providers.local.reach import Reach, write_reach
 from proxy_operator.adapters.telemetry.logging import set_up_logging
 from proxy_operator.app.client import open_home
 from proxy_operator.app.clouds import CloudProviders
-from proxy_operator.app.operating import as_setting_error
+from proxy_operator.app.operating import as_setting_error, reachable
 from proxy_operator.app.serving import Listening
 from proxy_operator.app.session import Narrator, delete_leftovers, tear_down
 from proxy_operator.app.settings import Settings
@@ -111,6 +111,7 @@ class StandaloneHome:
             api_ports=(listening.discovery.port, listening.metrics.port),
             health_port=listening.health_probe.port,
             allowed=self._settings.providers.allow_targets,
+            health_host=reachable(listening.health_probe).host,
         )
         try:
             await asyncio.to_thread(write_reach, instances, reach)

@@ -10,11 +10,10 @@ from proxy_operator.domain.condition import HealthyReason, ProvisionedReason
 from proxy_operator.domain.meta import API_VERSION
 from proxy_operator.domain.names import CLOUD_INIT_LABEL, CREDENTIALS_LABEL
 from proxy_operator.domain.phase import RULES as PHASE_RULES
-from proxy_operator.domain.proxy import LocalEngine, ProviderName
+from proxy_operator.domain.proxy import ProviderName
 
 NOT_SERVED: Final[dict[str, tuple[str, ...]]] = {
     "provider": (ProviderName.GCP,),
-    "local.engine": (LocalEngine.SQUID,),
 }
 """Values, by their field, that manifests may have and this version refuses to carry out."""
 ONE_HOME: Final[dict[str, str]] = {

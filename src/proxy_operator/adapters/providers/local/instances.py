@@ -22,6 +22,8 @@ from proxy_operator.adapters.providers.local.addresses import (
     check_listening,
     reachable,
 )
+from proxy_operator.adapters.providers.local.programs import find_squid
+from proxy_operator.adapters.providers.squid.sha512_crypt import new_salt
 from proxy_operator.domain.instance import Instance, InstanceState
 from proxy_operator.domain.names import CLUSTER_LABEL, UID_LABEL
 from proxy_operator.provisioning.contract import CreateRequest, InstanceList
@@ -56,6 +58,8 @@ class Instances:
         directory = self._root / request.name
         self._require_no_foreign(request, self._record(directory))
         check_egress(manifests.egress_of(request))
+        if manifests.is_squid(request):
+            find_squid()
         port = request.spec.port or 0
         listening = layout.read_json(directory / layout.LISTENING) or {}
         is_own = listening.get("port") == port and processes.is_locked(directory)
@@ -72,13 +76,13 @@ class Instances:
             if self._is_taken(request):
                 return
             check_egress(manifests.egress_of(request))
+            settings = self._settings(request)
             self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
             lock = self._claim(request, given_up)
             if lock is None:
                 self._is_taken(request)
                 return
             try:
-                settings = manifests.settings_for(request, self._bind)
                 words = processes.start(directory, lock, settings)
             except OSError:
                 self._remove(directory)
@@ -93,6 +97,11 @@ class Instances:
             )
         self.end(request.name)
         raise EnvironmentProviderError(words["error"])
+
+    def _settings(self, request: CreateRequest) -> bytes:
+        if not manifests.is_squid(request):
+            return manifests.settings_for(request, self._bind)
+        return manifests.squid_settings_for(request, self._bind, find_squid(), new_salt())
 
     def observe(self, name: str) -> Instance | None:
         """Return what there is now, or None; a deletion that was asked for moves on."""

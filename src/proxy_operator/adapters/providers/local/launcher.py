@@ -9,12 +9,13 @@ import json
 import os
 import resource
 import signal
+import socket
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from proxy_operator.adapters.providers.local import layout
-from proxy_operator.adapters.providers.local.dialer import Dialer
 from proxy_operator.adapters.providers.local.listening import bound_socket, sentence_for
 
 
@@ -35,26 +36,56 @@ def main(directory: Path) -> None:
     _limit()
     bind, port = settings["bind"], settings["port"]
     try:
-        listener = bound_socket(bind, port)
-        listener.listen(1024)
+        bound = bound_socket(bind, port)
     except OSError as err:
         _report({"error": sentence_for(err, bind, port)})
         return
+    address = {"host": bind, "port": bound.getsockname()[1]}
+
+    def announce() -> None:
+        layout.write_atomically(directory / layout.LISTENING, address)
+        _report(address)
+
+    serve = _serve_squid if settings["engine"] == "squid" else _serve_proxy_py
+    serve(directory, settings, bound, announce)
+
+
+def _serve_proxy_py(
+    directory: Path, settings: dict[str, Any], bound: socket.socket, announce: Callable[[], None]
+) -> None:
     try:
+        bound.listen(1024)
+    except OSError as err:
+        _report({"error": sentence_for(err, settings["bind"], settings["port"])})
+        return
+    try:
+        from proxy_operator.adapters.providers.local.dialer import Dialer  # noqa: PLC0415 - heavy
         from proxy_operator.adapters.providers.local.engine import Engine  # noqa: PLC0415 - heavy
     except ImportError as err:
         _report({"error": f"engine proxy-py cannot be loaded ({err}): install proxy.py"})
         return
-    credentials = settings["credentials"]
+    credentials, egress = settings["credentials"], settings["egressAddress"]
     engine = Engine(
-        listener,
+        bound,
         credentials=tuple(credentials) if credentials else None,
-        dialer=Dialer(directory.parent, bind=bind, egress_address=settings["egressAddress"]),
+        dialer=Dialer(directory.parent, bind=settings["bind"], egress_address=egress),
     )
-    address = {"host": bind, "port": listener.getsockname()[1]}
-    layout.write_atomically(directory / layout.LISTENING, address)
-    _report(address)
+    announce()
     engine.serve()
+
+
+def _serve_squid(
+    directory: Path, settings: dict[str, Any], bound: socket.socket, announce: Callable[[], None]
+) -> None:
+    from proxy_operator.adapters.providers.local import squid_engine  # noqa: PLC0415 - heavy
+
+    # Bound here and never listened on, the port stays squid's: both sockets may be bound to it,
+    # and the system gives it to nobody else, while squid starts or opens it anew.
+    try:
+        squid_engine.serve(directory, settings, bound.getsockname()[1], announce)
+    except (squid_engine.SquidError, OSError) as err:
+        sys.stderr.write(f"squid: {err}\n")
+        _report({"error": f"squid does not run: {err}"})
 
 
 def _close_inherited() -> None:

@@ -19,6 +19,8 @@ LISTENING: Final = "listening.json"
 DELETION: Final = "deletion.json"
 """`since` (seconds since boot): the instance is to go, and was told to."""
 LOG: Final = "log"
+SQUID: Final = "squid"
+"""A directory: the files and the working directory of squid, where that is the engine."""
 
 LOCK_FD: Final = 3
 """Where the launcher finds the lock it was born with."""
@@ -27,10 +29,16 @@ LOG_BYTES: Final = 1024 * 1024
 
 def write_atomically(path: Path, content: dict[str, Any]) -> None:
     """Make the file hold this JSON, all of it or nothing, also after a power cut."""
+    write_bytes(path, json.dumps(content).encode())
+
+
+def write_bytes(path: Path, content: bytes, owner: int = -1) -> None:
+    """Do the same with bytes. `owner`: the UID that may read them, for root only."""
     draft = path.with_name(f"{path.name}.tmp")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
-        os.write(descriptor, json.dumps(content).encode())
+        os.write(descriptor, content)
+        os.fchown(descriptor, owner, -1)
         os.fsync(descriptor)
     finally:
         os.close(descriptor)

@@ -1,6 +1,7 @@
 """What a local instance is made of, as pure functions: checks, record, settings, command line.
 
-No call here touches the machine; secrets leave only through `settings_for`, which goes to a pipe.
+No call here touches the machine; secrets leave only through `settings_for` and its like for squid,
+which go to a pipe.
 """
 
 import ipaddress
@@ -12,6 +13,8 @@ from typing import Any, Final
 
 import msgspec
 
+from proxy_operator.adapters.providers.local.programs import SquidPrograms
+from proxy_operator.adapters.providers.squid.users import check_credentials, users_file
 from proxy_operator.domain.proxy import LocalBlock, LocalEngine, Scheme
 from proxy_operator.provisioning.contract import CreateRequest
 from proxy_operator.provisioning.errors import EnvironmentProviderError, PermanentProviderError
@@ -60,15 +63,15 @@ def check(request: CreateRequest, bind: str) -> None:
         raise PermanentProviderError(
             "spec.cloudInit: a local proxy is a process and has no first boot; remove cloudInit"
         )
-    if block.engine is LocalEngine.SQUID:
-        raise EnvironmentProviderError(
-            "spec.local.engine: this version cannot run squid as a local proxy;"
-            " set engine to proxy-py, or remove it"
-        )
     if block.egress_address is not None and not _is_address(block.egress_address):
         raise PermanentProviderError(
             f"spec.local.egressAddress: {block.egress_address!r} is not an IP address"
         )
+    if is_squid(request) and request.credentials is not None:
+        try:
+            check_credentials(request.credentials)
+        except ValueError as err:
+            raise PermanentProviderError(f"spec.credentialsSecretRef: {err}") from err
     _check_exposure(request, bind)
 
 
@@ -88,6 +91,11 @@ def _is_address(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def is_squid(request: CreateRequest) -> bool:
+    """Tell whether the instance is to run squid."""
+    return request.spec.local is not None and request.spec.local.engine is LocalEngine.SQUID
 
 
 def egress_of(request: CreateRequest) -> str | None:
@@ -120,12 +128,36 @@ def settings_for(request: CreateRequest, bind: str) -> bytes:
     """Return what the launcher reads from stdin. It holds the password: only ever pipe it."""
     credentials = request.credentials
     settings = {
-        "bind": bind,
-        "port": request.spec.port or 0,
-        "egressAddress": egress_of(request),
+        **_common_settings(request, bind),
+        "engine": LocalEngine.PROXY_PY,
         "credentials": [credentials.username, credentials.password] if credentials else None,
     }
     return json.dumps(settings).encode()
+
+
+def squid_settings_for(
+    request: CreateRequest, bind: str, programs: SquidPrograms, salt: str
+) -> bytes:
+    """Return the same for an instance with squid, which never learns the password itself.
+
+    Slow with credentials (about 10 ms).
+    """
+    credentials = request.credentials
+    settings = {
+        **_common_settings(request, bind),
+        "engine": LocalEngine.SQUID,
+        "users": users_file(credentials, salt) if credentials else None,
+        "programs": {"squid": programs.squid, "authHelper": programs.auth_helper},
+    }
+    return json.dumps(settings).encode()
+
+
+def _common_settings(request: CreateRequest, bind: str) -> dict[str, Any]:
+    return {
+        "bind": bind,
+        "port": request.spec.port or 0,
+        "egressAddress": egress_of(request),
+    }
 
 
 def arguments_for(python: str, directory: Path) -> list[str]:

@@ -31,6 +31,8 @@ class Reach(NamedTuple):
     health_port: int | None = None
     """What proxies are probed against by default."""
     allowed: tuple[AllowedTarget, ...] = ()
+    health_host: str = "127.0.0.1"
+    """By which address of this machine the health port is asked for: name or address."""
 
 
 class Destination(NamedTuple):
@@ -76,6 +78,7 @@ def write_reach(root: Path, reach: Reach) -> None:
         "apiPorts": reach.api_ports,
         "healthPort": reach.health_port,
         "allowTargets": [str(one) for one in reach.allowed],
+        "healthHost": reach.health_host,
     }
     layout.write_atomically(path_for(root), content)
 
@@ -87,4 +90,5 @@ def read_reach(root: Path) -> Reach:
         tuple(content.get("apiPorts", ())),
         content.get("healthPort"),
         tuple(map(parse_allowed_target, content.get("allowTargets", ()))),
+        content.get("healthHost", "127.0.0.1"),
     )

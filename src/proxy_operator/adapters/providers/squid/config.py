@@ -6,13 +6,13 @@ written to a disk, and no secret is in it (passwords are in the users file, as h
 
 import ipaddress
 from datetime import timedelta
-from typing import Final
-
-import msgspec
+from typing import Final, NamedTuple
 
 from proxy_operator.adapters.providers.squid.targets import (
     DENIED_NAMES,
+    THIS_HOST,
     denied_networks,
+    uncovered,
 )
 from proxy_operator.provisioning.targets import AllowedTarget
 
@@ -21,11 +21,13 @@ NCSA_AUTH: Final = "/usr/lib/squid/basic_ncsa_auth"
 
 # Never denied by number: mail and other services speak enough HTTP to be abused through a proxy.
 _WEB_PORTS: Final = "80 443 1024-65535"
+_NOWHERE_V4: Final = "240.0.0.1"
+_NOWHERE_V6: Final = "100::1"
 _PRIVATE_HEADERS: Final = ("Via", "Forwarded", "X-Forwarded-For", "X-Real-IP", "Proxy-Connection")
 
 
-class SquidSettings(msgspec.Struct, kw_only=True, frozen=True):
-    """What differs between one squid and the next."""
+class SquidSettings(NamedTuple):
+    """What differs between one squid and the next. Processes that must stay small carry it."""
 
     port: int
     bind: str | None = None
@@ -34,6 +36,10 @@ class SquidSettings(msgspec.Struct, kw_only=True, frozen=True):
     """Path of the users file; None asks nobody for credentials."""
     auth_helper: str = NCSA_AUTH
     allowed_targets: tuple[AllowedTarget, ...] = ()
+    own_addresses: tuple[str, ...] = ()
+    """Addresses of the machine beyond loopback: denied unless allowed, public ones too."""
+    closed_ports: tuple[int, ...] = ()
+    """Ports of this machine that nothing opens, whatever is allowed."""
     egress_address: str | None = None
     """Source address of connections; None leaves it to the system."""
     shutdown_lifetime: timedelta = timedelta(seconds=10)
@@ -62,7 +68,11 @@ def squid_conf(settings: SquidSettings) -> str:
 def _listening(settings: SquidSettings) -> tuple[str, ...]:
     lines = [f"http_port {_address(settings.bind)}{settings.port}", "visible_hostname proxy"]
     if settings.egress_address is not None:
-        lines.append(f"tcp_outgoing_address {settings.egress_address}")
+        # A family without a line goes out from the system's choice: it gets an address that no
+        # machine has, so that connecting fails and the target's other family is tried.
+        version = ipaddress.ip_address(settings.egress_address).version
+        nowhere = _NOWHERE_V6 if version == 4 else _NOWHERE_V4
+        lines += [f"tcp_outgoing_address {it}" for it in (settings.egress_address, nowhere)]
     return tuple(lines)
 
 
@@ -93,10 +103,15 @@ def _access(settings: SquidSettings) -> tuple[str, ...]:
         f"acl web_ports port {_WEB_PORTS}",
         f"acl denied_names dstdomain -n {' '.join(DENIED_NAMES)}",
         *(f"acl denied_networks dst {network}" for network in denied_networks()),
+        *(
+            f"acl denied_networks dst {address}"
+            for address in uncovered(settings.own_addresses, denied_networks())
+        ),
         "http_access deny manager",
     ]
     if settings.users_file is not None:
         lines.append("http_access deny !authenticated")
+    lines += _closed(settings)
     names = [target for target in settings.allowed_targets if target.network is None]
     networks = [target for target in settings.allowed_targets if target.network is not None]
     for number, target in enumerate(names):
@@ -111,6 +126,18 @@ def _access(settings: SquidSettings) -> tuple[str, ...]:
         "http_access allow all",
     ]
     return tuple(lines)
+
+
+def _closed(settings: SquidSettings) -> tuple[str, ...]:
+    """Deny the ports that nothing opens; names are looked up for these ports only."""
+    if not settings.closed_ports:
+        return ()
+    own = uncovered(settings.own_addresses, THIS_HOST)
+    return (
+        f"acl closed_ports port {' '.join(map(str, settings.closed_ports))}",
+        *(f"acl this_machine dst {network}" for network in (*THIS_HOST, *own)),
+        "http_access deny closed_ports this_machine",
+    )
 
 
 def _allow(name: str, target: AllowedTarget) -> tuple[str, ...]:

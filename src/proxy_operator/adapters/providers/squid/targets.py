@@ -5,6 +5,7 @@ IPv6 included.
 """
 
 import ipaddress
+from collections.abc import Iterable
 from ipaddress import IPv4Network, IPv6Network
 from typing import Final
 
@@ -31,6 +32,12 @@ _DENIED_V6: Final = (
     "fec0::/10",
     "ff00::/8",
 )
+THIS_HOST: Final = (
+    IPv4Network("0.0.0.0/8"),
+    IPv4Network("127.0.0.0/8"),
+    IPv6Network("::/96"),
+)
+"""What leads to this machine on every machine."""
 DENIED_NAMES: Final = ("metadata.google.internal", "metadata.goog")
 """Names that stand for a metadata service, whatever they resolve to."""
 
@@ -45,3 +52,14 @@ def denied_networks() -> tuple[IPv4Network | IPv6Network, ...]:
     nat64 = int(ipaddress.IPv6Address("64:ff9b::"))
     mapped = [IPv6Network((nat64 + int(n.network_address), 96 + n.prefixlen)) for n in v4]
     return (*v4, *(IPv6Network(text) for text in _DENIED_V6), *mapped)
+
+
+def uncovered(
+    addresses: Iterable[str], networks: Iterable[IPv4Network | IPv6Network]
+) -> tuple[str, ...]:
+    """Return the addresses outside the networks: squid warns about those it was told twice."""
+    return tuple(
+        text
+        for text in addresses
+        if not any(ipaddress.ip_address(text) in network for network in networks)
+    )

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from proxy_operator.adapters.providers.local import manifests
+from proxy_operator.adapters.providers.local.programs import SquidPrograms
 from proxy_operator.domain.names import instance_name
 from proxy_operator.domain.proxy import LocalBlock, LocalEngine, Scheme
 from proxy_operator.domain.secret import Credentials
@@ -27,9 +28,22 @@ def test_cloud_init_is_refused_with_the_field():
         manifests.check(a_request(user_data=b"#cloud-config"), "127.0.0.1")
 
 
-def test_squid_is_never_replaced_in_silence():
-    with pytest.raises(EnvironmentProviderError, match="set engine to proxy-py"):
-        manifests.check(a_request(local=LocalBlock(engine=LocalEngine.SQUID)), "127.0.0.1")
+SQUID = LocalBlock(engine=LocalEngine.SQUID)
+PROGRAMS = SquidPrograms("/opt/squid", "/opt/basic_ncsa_auth")
+
+
+def test_squid_is_asked_for_by_name():
+    manifests.check(a_request(local=SQUID), "127.0.0.1")
+    assert manifests.is_squid(a_request(local=SQUID))
+    assert not manifests.is_squid(a_request(local=LocalBlock()))
+    assert not manifests.is_squid(a_request())
+
+
+def test_credentials_that_squid_cannot_take_are_refused_with_the_field():
+    strange = Credentials("#crawler", "pässword")
+    with pytest.raises(PermanentProviderError, match=r"spec\.credentialsSecretRef: key username"):
+        manifests.check(a_request(local=SQUID, credentials=strange), "127.0.0.1")
+    manifests.check(a_request(credentials=strange), "127.0.0.1")
 
 
 def test_an_egress_address_that_is_none_is_refused():
@@ -72,17 +86,36 @@ def test_settings_are_whole():
         credentials=CREDENTIALS, port=8080, local=LocalBlock(egress_address="127.0.0.2")
     )
     assert json.loads(manifests.settings_for(request, "::1")) == {
+        "engine": "proxy-py",
         "bind": "::1",
         "port": 8080,
         "egressAddress": "127.0.0.2",
         "credentials": ["crawler", "pässword"],
     }
     assert json.loads(manifests.settings_for(a_request(), "::1")) == {
+        "engine": "proxy-py",
         "bind": "::1",
         "port": 0,
         "egressAddress": None,
         "credentials": None,
     }
+
+
+def test_settings_for_squid_hold_a_hash_and_no_password():
+    request = a_request(credentials=CREDENTIALS, port=8080, local=SQUID)
+    written = manifests.squid_settings_for(request, "::1", PROGRAMS, "salt")
+    settings = json.loads(written)
+    assert settings.pop("users").startswith("crawler:$6$salt$")
+    assert settings == {
+        "engine": "squid",
+        "bind": "::1",
+        "port": 8080,
+        "egressAddress": None,
+        "programs": {"squid": "/opt/squid", "authHelper": "/opt/basic_ncsa_auth"},
+    }
+    assert b"ssword" not in written
+    unasked = manifests.squid_settings_for(a_request(local=SQUID), "::1", PROGRAMS, "salt")
+    assert json.loads(unasked)["users"] is None
 
 
 def test_a_record_is_read_as_it_was_written_and_holds_no_secret():

@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from proxy_operator.adapters.providers.local import programs
 from proxy_operator.adapters.providers.local.provider import LocalProvider
 from proxy_operator.domain.instance import InstanceState
 from proxy_operator.domain.proxy import LocalBlock, LocalEngine, Scheme
@@ -123,8 +124,13 @@ def impossible_requests(held_port: int) -> dict[str, CreateRequest]:
 
 @pytest.mark.parametrize("case", ["squid", "egress", "port", "scheme", "cloud-init"])
 async def test_a_check_says_what_a_create_says_and_starts_nothing(
-    provider: LocalProvider, root: Path, held_port: int, case: str
+    provider: LocalProvider,
+    root: Path,
+    held_port: int,
+    case: str,
+    monkeypatch: pytest.MonkeyPatch,
 ):
+    monkeypatch.setattr(programs, "SQUIDS", ())  # there may be one on this machine
     request = impossible_requests(held_port)[case]
     with pytest.raises((EnvironmentProviderError, PermanentProviderError)) as checked:
         await provider.check(request)

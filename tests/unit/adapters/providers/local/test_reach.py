@@ -100,8 +100,15 @@ def test_ipv4_in_ipv6_clothes_is_ipv4(address: str):
 def test_what_was_written_is_read(tmp_path: Path):
     root = tmp_path / "instances"
     assert read_reach(root) == Reach()
-    reach = REACH._replace(allowed=tuple(map(parse_allowed_target, ("[::1]:1", "10.0.0.0/8"))))
+    allowed = tuple(map(parse_allowed_target, ("[::1]:1", "10.0.0.0/8")))
+    reach = REACH._replace(allowed=allowed, health_host="::1")
     write_reach(root, reach)
     assert read_reach(root) == reach
     path_for(root).write_text("{")
     assert read_reach(root) == Reach()
+
+
+def test_what_an_earlier_version_wrote_is_read(tmp_path: Path):
+    root = tmp_path / "instances"
+    path_for(root).write_text('{"apiPorts": [8090], "healthPort": 8081, "allowTargets": []}')
+    assert read_reach(root) == Reach((8090,), 8081, (), "127.0.0.1")

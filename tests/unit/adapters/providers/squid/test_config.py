@@ -3,6 +3,8 @@
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from proxy_operator.adapters.providers.squid.config import SquidSettings, squid_conf
 from proxy_operator.provisioning.targets import parse_allowed_target
 
@@ -40,8 +42,46 @@ def test_credentials_come_before_every_allowance() -> None:
     ]
 
 
-def test_the_egress_address_is_the_source() -> None:
-    assert "tcp_outgoing_address 192.0.2.1" in lines_of(egress_address="192.0.2.1")
+@pytest.mark.parametrize(
+    ("address", "other_family"), [("192.0.2.1", "100::1"), ("2001:db8::1", "240.0.0.1")]
+)
+def test_the_egress_address_is_the_source_and_the_other_family_has_none(
+    address: str, other_family: str
+) -> None:
+    lines = [one for one in lines_of(egress_address=address) if "outgoing" in one]
+    assert lines == [f"tcp_outgoing_address {it}" for it in (address, other_family)]
+    assert not [one for one in lines_of() if "outgoing" in one]
+
+
+def test_nothing_opens_a_closed_port_of_this_machine() -> None:
+    allowed = tuple(map(parse_allowed_target, ("localhost:80", "127.0.0.0/8")))
+    settings = {
+        "users_file": "/users",
+        "allowed_targets": allowed,
+        "closed_ports": (8090, 8080),
+        "own_addresses": ("127.0.0.1", "192.168.0.7", "198.51.100.7"),
+    }
+    assert access_of(**settings)[:4] == [
+        "http_access deny manager",
+        "http_access deny !authenticated",
+        "http_access deny closed_ports this_machine",
+        "http_access allow allowed_name0 allowed_name0_port",
+    ]
+    lines = lines_of(**settings)
+    assert "acl closed_ports port 8090 8080" in lines
+    assert [one.split()[-1] for one in lines if one.startswith("acl this_machine ")] == [
+        *("0.0.0.0/8", "127.0.0.0/8", "::/96"),
+        *("192.168.0.7", "198.51.100.7"),
+    ]
+
+
+def test_a_public_address_of_this_machine_is_denied_like_a_private_one() -> None:
+    lines = lines_of(own_addresses=("::1", "192.168.0.7", "198.51.100.7", "2001:db8::7"))
+    before = lines_of()
+    assert [one for one in lines if one not in before] == [
+        "acl denied_networks dst 198.51.100.7",
+        "acl denied_networks dst 2001:db8::7",
+    ]
 
 
 def test_the_end_is_bounded() -> None:
