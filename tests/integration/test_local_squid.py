@@ -442,3 +442,16 @@ def test_the_log_says_how_it_went_and_no_request(instances: Instances, root: Pat
     assert "Accepting HTTP Socket connections" in log
     assert target.authority not in log
     assert "crawler" not in log
+
+
+def test_a_full_log_is_no_reason_to_stop(instances: Instances, root: Path, target: Target):
+    allow(root, target.authority)
+    request = a_squid_request()
+    port = port_of(created(instances, request))
+    directory = root / request.name
+    squid = squid_of(directory)
+    os.truncate(directory / layout.LOG, layout.LOG_BYTES)
+    os.kill(squid, signal.SIGHUP)  # it has much to say of that
+    until(lambda: answered(port, target) == 200, "it serves")
+    assert squid_of(directory) == squid
+    assert (directory / layout.LOG).stat().st_size == layout.LOG_BYTES
