@@ -8,6 +8,7 @@ import os
 import pwd
 import shutil
 import socket
+import struct
 import subprocess
 import tempfile
 import threading
@@ -62,10 +63,48 @@ def unprivileged() -> str | None:
     return pwd.getpwnam("nobody").pw_name if os.geteuid() == 0 else None
 
 
+class NameServer:
+    """Answers every question about IPv4 addresses with the same ones, in that order."""
+
+    def __init__(self, host: str, *addresses: str) -> None:
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.bind((host, 53))
+        self._addresses = [socket.inet_aton(one) for one in addresses]
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        with self._socket:
+            while True:
+                question, client = self._socket.recvfrom(512)
+                if not question:
+                    return
+                self._socket.sendto(self._answer(question), client)
+
+    def _answer(self, question: bytes) -> bytes:
+        end = question.index(b"\0", 12) + 5
+        is_v4 = question[end - 4 : end - 2] == b"\0\1"
+        found = self._addresses if is_v4 else []
+        head = question[:2] + struct.pack("!HHHHH", 0x8180, 1, len(found), 0, 0)
+        row = struct.pack("!HHHIH", 0xC00C, 1, 1, 60, 4)
+        return head + question[12:end] + b"".join(row + address for address in found)
+
+    def close(self) -> None:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+            one.sendto(b"", self._socket.getsockname())
+        self._thread.join()
+
+
 class Squid:
     """A squid process and the port it listens on."""
 
-    def __init__(self, directory: Path, *allowed: str, users: tuple[Credentials, ...] = ()) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *allowed: str,
+        users: tuple[Credentials, ...] = (),
+        extra: str = "",
+    ) -> None:
         self.port = a_free_port()
         self.log = directory / "log"
         passwords = directory / "users"
@@ -77,7 +116,7 @@ class Squid:
             allowed_targets=tuple(parse_allowed_target(text) for text in allowed),
         )
         conf = directory / "squid.conf"
-        conf.write_text(squid_conf(settings))
+        conf.write_text(squid_conf(settings) + extra)
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 [str(SQUID), "-N", "-d", "1", "-n", f"test{self.port}", "-f", str(conf)],
@@ -100,11 +139,11 @@ class Squid:
 
 
 @contextlib.contextmanager
-def a_squid(*allowed: str, users: tuple[Credentials, ...] = ()) -> Iterator[Squid]:
+def a_squid(*allowed: str, users: tuple[Credentials, ...] = (), extra: str = "") -> Iterator[Squid]:
     # Not tmp_path: squid runs as another user, who may not enter that.
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o755)
-        squid = Squid(Path(name), *allowed, users=users)
+        squid = Squid(Path(name), *allowed, users=users, extra=extra)
         try:
             yield squid.wait()
         finally:
@@ -327,6 +366,26 @@ def test_an_allowed_name(target: Target) -> None:
         ask = b"GET http://localhost:%d/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
         assert status(exchange(squid.port, ask % target.port)) == 200
         assert status(get(squid.port, target)) == 403
+
+
+@pytest.mark.parametrize(
+    ("second", "expected"),
+    [
+        ("127.9.9.9", 403),
+        # Allowed too, and what is public needs no allowance.
+        ("127.8.8.8", 200),
+        ("198.51.100.7", 200),
+    ],
+)
+def test_a_name_opens_nothing_by_an_allowed_address_beside_a_denied_one(
+    second: str, expected: int
+) -> None:
+    extra = "dns_nameservers 127.53.0.1\nconnect_timeout 1 seconds\n"
+    ask = b"GET http://two.example:%d/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    with contextlib.closing(NameServer("127.53.0.1", "127.0.0.1", second)), a_target() as target:
+        with a_squid(target.authority, "127.8.8.0/24", extra=extra) as squid:
+            assert status(exchange(squid.port, ask % target.port)) == expected
+        assert len(target.seen) == (expected == 200)
 
 
 def test_an_allowed_ipv6_target() -> None:

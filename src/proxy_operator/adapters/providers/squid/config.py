@@ -13,6 +13,7 @@ from proxy_operator.adapters.providers.squid.targets import (
     THIS_HOST,
     denied_networks,
     uncovered,
+    without,
 )
 from proxy_operator.provisioning.targets import AllowedTarget
 
@@ -118,6 +119,8 @@ def _access(settings: SquidSettings) -> tuple[str, ...]:
         lines += _allow(f"allowed_name{number}", target)
     # Before anything that looks a name up: a denied name is answered without waiting for that.
     lines.append("http_access deny denied_names")
+    for port in dict.fromkeys(target.port for target in networks):
+        lines += _beside(port, settings)
     for number, target in enumerate(networks):
         lines += _allow(f"allowed_network{number}", target)
     lines += [
@@ -126,6 +129,27 @@ def _access(settings: SquidSettings) -> tuple[str, ...]:
         "http_access allow all",
     ]
     return tuple(lines)
+
+
+def _beside(port: int | None, settings: SquidSettings) -> tuple[str, ...]:
+    """Name what stays denied when a network is allowed at that port, None being all ports.
+
+    A name has several addresses, and one that matches is enough for an acl: an allowed address
+    must not take along what it does not cover.
+    """
+    denied = (*denied_networks(), *map(ipaddress.ip_network, settings.own_addresses))
+    allowed = [
+        target.network
+        for target in settings.allowed_targets
+        if target.network is not None and target.port in (None, port)
+    ]
+    rest = without(denied, allowed)
+    # An acl of squid's must not be empty; no name has the address ::.
+    return tuple(f"acl {_beside_name(port)} dst {network}" for network in rest or ("::/128",))
+
+
+def _beside_name(port: int | None) -> str:
+    return "beside_allowed" if port is None else f"beside_allowed_{port}"
 
 
 def _closed(settings: SquidSettings) -> tuple[str, ...]:
@@ -141,13 +165,17 @@ def _closed(settings: SquidSettings) -> tuple[str, ...]:
 
 
 def _allow(name: str, target: AllowedTarget) -> tuple[str, ...]:
-    where = f"dstdomain -n {target.name}" if target.network is None else f"dst {target.network}"
+    if target.network is None:
+        where, besides = f"dstdomain -n {target.name}", ""
+    else:
+        where, besides = f"dst {target.network}", f" !{_beside_name(target.port)}"
     if target.port is None:
-        return (f"acl {name} {where}", f"http_access allow {name} web_ports")
+        return (f"acl {name} {where}", f"http_access allow web_ports {name}{besides}")
     return (
         f"acl {name} {where}",
         f"acl {name}_port port {target.port}",
-        f"http_access allow {name} {name}_port",
+        # The port first: a name is looked up only where that decides.
+        f"http_access allow {name}_port {name}{besides}",
     )
 
 

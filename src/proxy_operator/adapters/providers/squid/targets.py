@@ -7,7 +7,11 @@ IPv6 included.
 import ipaddress
 from collections.abc import Iterable
 from ipaddress import IPv4Network, IPv6Network
-from typing import Final
+from typing import Final, TypeVar
+
+from proxy_operator.provisioning.targets import Network
+
+AnyNetwork = TypeVar("AnyNetwork", IPv4Network, IPv6Network)
 
 _DENIED_V4: Final = (
     "0.0.0.0/8",  # this host; Linux connects 0.0.0.0 to loopback
@@ -42,7 +46,7 @@ DENIED_NAMES: Final = ("metadata.google.internal", "metadata.goog")
 """Names that stand for a metadata service, whatever they resolve to."""
 
 
-def denied_networks() -> tuple[IPv4Network | IPv6Network, ...]:
+def denied_networks() -> tuple[Network, ...]:
     """Return every network that is denied unless allowed, without overlaps.
 
     NAT64 (RFC 6052) maps all of IPv4 below 64:ff9b::/96, so the denied part is denied there too,
@@ -54,12 +58,34 @@ def denied_networks() -> tuple[IPv4Network | IPv6Network, ...]:
     return (*v4, *(IPv6Network(text) for text in _DENIED_V6), *mapped)
 
 
-def uncovered(
-    addresses: Iterable[str], networks: Iterable[IPv4Network | IPv6Network]
-) -> tuple[str, ...]:
+def uncovered(addresses: Iterable[str], networks: Iterable[Network]) -> tuple[str, ...]:
     """Return the addresses outside the networks: squid warns about those it was told twice."""
     return tuple(
         text
         for text in addresses
         if not any(ipaddress.ip_address(text) in network for network in networks)
     )
+
+
+def without(networks: Iterable[Network], removed: Iterable[Network]) -> tuple[Network, ...]:
+    """Return what is left of the networks, without overlaps."""
+    left = list(networks)
+    for one in removed:
+        left = [part for network in left for part in _parts_outside(network, one)]
+    v4 = (network for network in left if isinstance(network, IPv4Network))
+    v6 = (network for network in left if isinstance(network, IPv6Network))
+    return (*ipaddress.collapse_addresses(v4), *ipaddress.collapse_addresses(v6))
+
+
+def _parts_outside(network: Network, removed: Network) -> Iterable[Network]:
+    if isinstance(network, IPv4Network) and isinstance(removed, IPv4Network):
+        return _exclude(network, removed)
+    if isinstance(network, IPv6Network) and isinstance(removed, IPv6Network):
+        return _exclude(network, removed)
+    return (network,)
+
+
+def _exclude(network: AnyNetwork, removed: AnyNetwork) -> Iterable[AnyNetwork]:
+    if network.subnet_of(removed):
+        return ()
+    return network.address_exclude(removed) if removed.subnet_of(network) else (network,)

@@ -53,25 +53,25 @@ def test_nothing_of_this_machine_is_allowed_when_the_operator_said_nothing():
 
 
 @pytest.mark.parametrize(
-    ("host", "acl"),
+    ("host", "acl", "besides"),
     [
-        ("127.0.0.1", "acl allowed_network0 dst 127.0.0.1/32"),
-        ("::1", "acl allowed_network0 dst ::1/128"),
-        ("localhost", "acl allowed_name0 dstdomain -n localhost"),
+        ("127.0.0.1", "acl allowed_network0 dst 127.0.0.1/32", " !beside_allowed_8081"),
+        ("::1", "acl allowed_network0 dst ::1/128", " !beside_allowed_8081"),
+        ("localhost", "acl allowed_name0 dstdomain -n localhost", ""),
     ],
 )
-def test_the_health_endpoint_is_one_port_of_one_host(host: str, acl: str):
+def test_the_health_endpoint_is_one_port_of_one_host(host: str, acl: str, besides: str):
     lines = lines_of(Reach(health_port=8081, health_host=host))
     name = acl.split()[1]
     assert acl in lines
     assert f"acl {name}_port port 8081" in lines
-    assert f"http_access allow {name} {name}_port" in lines
+    assert f"http_access allow {name}_port {name}{besides}" in lines
 
 
 def test_what_the_operator_allows_and_closes_is_followed():
     reach = Reach((8090, 8080), None, (parse_allowed_target("10.0.0.0/8"),))
     lines = lines_of(reach, ("198.51.100.7",))
-    assert "http_access allow allowed_network0 web_ports" in lines
+    assert "http_access allow web_ports allowed_network0 !beside_allowed" in lines
     assert "acl closed_ports port 8090 8080" in lines
     assert "acl this_machine dst 198.51.100.7" in lines
     assert "acl denied_networks dst 198.51.100.7" in lines

@@ -1,5 +1,6 @@
 """Order and presence of lines; what they do is tested on a real squid."""
 
+import ipaddress
 from datetime import timedelta
 from typing import Any
 
@@ -32,10 +33,10 @@ def test_credentials_come_before_every_allowance() -> None:
     assert access_of(users_file="/users", allowed_targets=allowed) == [
         "http_access deny manager",
         "http_access deny !authenticated",
-        "http_access allow allowed_name0 allowed_name0_port",
+        "http_access allow allowed_name0_port allowed_name0",
         "http_access deny denied_names",
-        "http_access allow allowed_network0 allowed_network0_port",
-        "http_access allow allowed_network1 web_ports",
+        "http_access allow allowed_network0_port allowed_network0 !beside_allowed_80",
+        "http_access allow web_ports allowed_network1 !beside_allowed",
         "http_access deny !web_ports",
         "http_access deny denied_networks",
         "http_access allow all",
@@ -65,7 +66,7 @@ def test_nothing_opens_a_closed_port_of_this_machine() -> None:
         "http_access deny manager",
         "http_access deny !authenticated",
         "http_access deny closed_ports this_machine",
-        "http_access allow allowed_name0 allowed_name0_port",
+        "http_access allow allowed_name0_port allowed_name0",
     ]
     lines = lines_of(**settings)
     assert "acl closed_ports port 8090 8080" in lines
@@ -73,6 +74,26 @@ def test_nothing_opens_a_closed_port_of_this_machine() -> None:
         *("0.0.0.0/8", "127.0.0.0/8", "::/96"),
         *("192.168.0.7", "198.51.100.7"),
     ]
+
+
+def test_what_is_allowed_takes_nothing_along_that_is_denied() -> None:
+    texts = ("127.0.0.0/8", "10.0.0.7:80", "10.0.0.8:80", "::/0")
+    lines = lines_of(allowed_targets=tuple(map(parse_allowed_target, texts)))
+
+    def beside(name: str) -> list[str]:
+        return [one.split()[-1] for one in lines if one.startswith(f"acl {name} ")]
+
+    assert "10.0.0.0/8" in beside("beside_allowed")
+    # Whatever is allowed at the port is no reason to deny it: a name may have both addresses.
+    at_80 = [ipaddress.ip_network(text) for text in beside("beside_allowed_80")]
+    for address, is_denied in (("10.0.0.6", True), ("10.0.0.7", False), ("10.0.0.8", False)):
+        assert any(ipaddress.ip_address(address) in one for one in at_80) is is_denied
+    for name in ("beside_allowed", "beside_allowed_80"):
+        assert "169.254.0.0/16" in beside(name)
+        assert not [one for one in beside(name) if one.startswith("127.") or ":" in one]
+    everything = tuple(map(parse_allowed_target, ("0.0.0.0/0", "::/0")))
+    # Squid takes no acl without a value.
+    assert "acl beside_allowed dst ::/128" in lines_of(allowed_targets=everything)
 
 
 def test_a_public_address_of_this_machine_is_denied_like_a_private_one() -> None:
