@@ -138,6 +138,9 @@ def test_its_processes_take_nothing_of_the_operator_along(
             b"s3cret-Wort" not in (proc / "cmdline").read_bytes() + (proc / "environ").read_bytes()
         )
         assert os.getsid(one.pid) != os.getsid(0)
+        if one.group == process_of(root / request.name):
+            outs = [os.readlink(proc / "fd" / number) for number in "01"]
+            assert outs == [os.devnull, os.devnull]
     os.close(inherited)
     os.close(other_end)
 
@@ -251,16 +254,19 @@ def test_a_port_in_use_is_named_and_nothing_is_left(instances: Instances, root: 
     assert list(root.iterdir()) == []
 
 
-def test_its_port_is_given_to_nobody_else_while_it_opens_it_anew(instances: Instances, root: Path):
+def test_its_port_is_kept_for_it_while_it_opens_it_anew(instances: Instances, root: Path):
     request = a_squid_request()
     port = port_of(created(instances, request))
-    squid = squid_of(root / request.name)
-    os.kill(squid, signal.SIGSTOP)
-    try:
-        with socket.socket() as other, pytest.raises(OSError, match="in use"):
-            other.bind(("127.0.0.1", port))
-    finally:
-        os.kill(squid, signal.SIGCONT)
+    watcher, squid = process_of(root / request.name), squid_of(root / request.name)
+    os.kill(watcher, signal.SIGSTOP)  # it is not to notice
+    os.kill(squid, signal.SIGKILL)
+    until(lambda: not is_alive(squid), "nobody listens")
+    with socket.socket() as other, pytest.raises(OSError, match="in use"):
+        other.bind(("127.0.0.1", port))
+    os.kill(watcher, signal.SIGCONT)
+    until(lambda: not is_alive(watcher), "and the port is free")
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", port))
 
 
 # What it serves.
@@ -413,10 +419,13 @@ def test_an_operator_that_is_process_1_is_left_no_zombie(instances: Instances, r
     become_reaper = ctypes.CDLL(None).prctl
     become_reaper(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: orphans come to us, as to process 1
     try:
-        request = a_squid_request(credentials=CREDENTIALS)
-        created(instances, request)
-        os.kill(squid_of(root / request.name), signal.SIGKILL)
-        until(lambda: not instances.end(request.name), "it is gone")
+        killed, deleted = (a_squid_request(credentials=CREDENTIALS) for _ in range(2))
+        for request in (killed, deleted):
+            created(instances, request)
+        os.kill(squid_of(root / killed.name), signal.SIGKILL)
+        for request in (killed, deleted):
+            name = request.name
+            until(lambda one=name: not instances.end(one), "it is gone")  # type: ignore[misc]
         assert [one for one in everybody() if one.parent == os.getpid() and one.state == "Z"] == []
     finally:
         become_reaper(36, 0, 0, 0, 0)
