@@ -299,12 +299,18 @@ def is_ready(proxy: Proxy) -> bool:
 
 
 def a_local(
-    name: str, *, egress: str | None = None, secret: str | None = None, **spec: Any
+    name: str,
+    *,
+    egress: str | None = None,
+    engine: str | None = None,
+    secret: str | None = None,
+    **spec: Any,
 ) -> dict[str, Any]:
     """A manifest of a local proxy that is probed every second."""
     spec.setdefault("healthCheck", {"interval": "1s", "timeout": "1s"})
-    if egress:
-        spec["local"] = {"egressAddress": egress}
+    local = {"egressAddress": egress, "engine": engine}
+    if any(local.values()):
+        spec["local"] = {field: value for field, value in local.items() if value}
     if secret:
         spec["credentialsSecretRef"] = {"name": secret}
     return {

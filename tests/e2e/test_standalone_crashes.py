@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
-from proxy_operator.domain.proxy import LocalBlock, Proxy
+from proxy_operator.domain.proxy import LocalBlock, LocalEngine, Proxy
 from proxy_operator.runtime.errors import NotFoundError
 from proxy_operator.runtime.objects import ObjectKey
 from tests.e2e.home import Home, Operator, a_local, credentials, is_ready
@@ -40,8 +40,9 @@ class Seen(NamedTuple):
 class Chaos:
     """Applies random changes, remembers what was acknowledged, and checks what came of it."""
 
-    def __init__(self, home: Home, seed: int) -> None:
+    def __init__(self, home: Home, seed: int, engine: LocalEngine) -> None:
         self.home = home
+        self.engine = engine
         self.random = random.Random(seed)
         self.wanted: dict[str, Wanted] = {}
         self.passwords: dict[str, str] = {}
@@ -78,7 +79,9 @@ class Chaos:
             )
         else:
             wanted = old
-        manifest = a_local(name, egress=wanted.egress, secret=wanted.secret)
+        manifest = a_local(
+            name, egress=wanted.egress, engine=self.engine.value, secret=wanted.secret
+        )
         applied = (await self.home.store.client.apply(manifest)).object
         if isinstance(applied, Proxy) and applied.metadata.is_deleting:
             # It goes all the same: whoever wants it back applies again after that.
@@ -145,7 +148,8 @@ class Chaos:
             self.home.process_of(name) for name in self.wanted
         )
         for name, wanted in self.wanted.items():
-            assert proxies[name].spec.local == LocalBlock(egress_address=wanted.egress)
+            local = LocalBlock(engine=self.engine, egress_address=wanted.egress)
+            assert proxies[name].spec.local == local
             if name in before and name not in self.touched:
                 now = Seen(self.home.process_of(name).identity, proxies[name].status.port)
                 assert now == before[name]
@@ -168,15 +172,21 @@ class Chaos:
     "moments", [pytest.param(5, id="five"), pytest.param(50, id="fifty", marks=pytest.mark.slow)]
 )
 def test_a_crash_at_any_moment_loses_and_leaves_nothing(home: Home, origin: Origin, moments: int):
+    survive_crashes(home, origin, moments, LocalEngine.PROXY_PY)
+
+
+def survive_crashes(home: Home, origin: Origin, moments: int, engine: LocalEngine) -> None:
+    """Kill operators of local proxies at that many moments; the origin is theirs to reach."""
     seed = int(os.environ.get("CRASH_SEED") or random.randrange(1 << 32))
     print(f"CRASH_SEED={seed}")  # noqa: T201 - shown when the test fails
-    chaos = Chaos(home, seed)
+    chaos = Chaos(home, seed, engine)
+    flags = ("--allow-targets", f"127.0.0.1:{origin.port}")
     for secret in SECRETS:
         home.apply(credentials(secret, "first"))
         chaos.passwords[secret] = "first"
     for name in NAMES[:2]:
         home.run(chaos._apply(name, is_replaced=False))
-    operator = home.operator()
+    operator = home.operator(*flags)
     until(chaos.is_quiet, "all Ready", within=QUIET)
     for moment in range(moments):
         print(f"moment {moment}")  # noqa: T201 - shown when the test fails
@@ -188,9 +198,9 @@ def test_a_crash_at_any_moment_loses_and_leaves_nothing(home: Home, origin: Orig
         operator.kill()
         if chaos.random.random() < 0.3:
             # Killed again while it starts and takes over.
-            home.run(chaos.crash(home.launch(), chaos.random.uniform(0.2, 1.0)))
+            home.run(chaos.crash(home.launch(*flags), chaos.random.uniform(0.2, 1.0)))
             home.operators[-1].kill()
-        operator = home.operator()
+        operator = home.operator(*flags)
         settled = "what was asked for is served, the rest is gone"
         until(lambda: chaos.is_settled(origin), settled, within=QUIET)
         chaos.check(operator, origin, before)

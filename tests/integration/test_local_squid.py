@@ -254,6 +254,24 @@ def test_a_port_in_use_is_named_and_nothing_is_left(instances: Instances, root: 
     assert list(root.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("bind", "hosts"),
+    [
+        ("::1", ("::1",)),
+        ("0.0.0.0", ("127.0.0.1", "127.0.0.9")),
+        ("::", ("::1", "127.0.0.1")),
+    ],
+)
+def test_it_listens_on_other_addresses_too(root: Path, bind: str, hosts: tuple[str, ...]):
+    elsewhere = Instances(root, bind=bind, cluster_id="cluster-1", clock=SystemClock())
+    instance = created(elsewhere, a_squid_request(credentials=CREDENTIALS))
+    assert instance.ip not in (None, bind) or bind == "::1"
+    for host in hosts:
+        with connected(port_of(instance), host) as client:
+            client.sendall(b"GET http://x.example/ HTTP/1.1\r\nHost: x\r\n%b\r\n" % CLOSE)
+            assert status(read_until(client, lambda _: False)) == 407
+
+
 def test_its_port_is_kept_for_it_while_it_opens_it_anew(instances: Instances, root: Path):
     request = a_squid_request()
     port = port_of(created(instances, request))

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from proxy_operator.adapters.providers.local.programs import find_squid
-from proxy_operator.domain.proxy import Phase
+from proxy_operator.domain.proxy import LocalEngine, Phase
 from tests.e2e import home as home_module
 from tests.e2e.home import Home, Operator, a_local, credentials
 from tests.e2e.origin import Origin
 from tests.e2e.processes import everybody, group_of, identities, until
+from tests.e2e.test_standalone_crashes import survive_crashes
 from tests.local_instances import is_alive
 
 PASSWORD = "p@s:s/#%"
@@ -31,7 +32,7 @@ def home(tmp_path: Path) -> Iterator[Home]:
 
 
 def a_squid(name: str, **spec: Any) -> dict[str, Any]:
-    return a_local(name, local={"engine": "squid"}, **spec)
+    return a_local(name, engine="squid", **spec)
 
 
 def squid_of(home: Home, name: str) -> int:
@@ -122,6 +123,12 @@ def test_a_killed_squid_is_replaced(home: Home):
 
     until(is_replaced, "another one is Ready")
     assert len(home.instance_names()) == 1
+
+
+def test_a_crash_at_any_moment_loses_and_leaves_nothing(home: Home, origin: Origin):
+    survive_crashes(home, origin, 5, LocalEngine.SQUID)
+    shared = Path("/dev/shm")
+    until(lambda: not [*shared.glob("proxy*.shm")], "no squid left anything in shared memory")
 
 
 def test_another_engine_is_another_instance(home: Home):
