@@ -12,15 +12,12 @@ from proxy_operator.domain.names import CLOUD_INIT_LABEL, CREDENTIALS_LABEL
 from proxy_operator.domain.phase import RULES as PHASE_RULES
 from proxy_operator.domain.proxy import ProviderName
 
-NOT_SERVED: Final[dict[str, tuple[str, ...]]] = {
-    "provider": (ProviderName.GCP,),
-}
-"""Values, by their field, that manifests may have and this version refuses to carry out."""
-ONE_HOME: Final[dict[str, str]] = {
+SERVED: Final[dict[str, str]] = {
+    ProviderName.GCP: "in both homes, with `--gcp-project`",
     ProviderName.KUBERNETES: "in a cluster only",
     ProviderName.LOCAL: "by the standalone operator only",
 }
-"""Providers that one home has and the other has not."""
+"""Where there is which provider."""
 
 _HEAD: Final = f"""\
 <!-- Generated from the types in src/proxy_operator/domain by `make generate`. -->
@@ -101,23 +98,18 @@ def _fields(schema: Schema, path: str) -> Iterator[tuple[str, str, str, str]]:
     for name, node in schema["properties"].items():
         field = f"{path}{name}"
         default = "required" if name in required else _default(node)
-        yield f"`{field}`", _type(node), default, f"{_meaning(node)}{_unserved(field)}"
+        yield f"`{field}`", _type(node), default, f"{_meaning(node)}{_served(field)}"
         inner = node.get("items", node)
         if "properties" in inner:
             yield from _fields(inner, f"{field}[]." if "items" in node else f"{field}.")
 
 
-def _unserved(field: str) -> str:
-    """Say what of a field is not served, or not everywhere; a provider's block goes with it."""
-    if field in NOT_SERVED["provider"]:
-        return " Not served by this version."
-    if field in ONE_HOME:
-        return f" Served {ONE_HOME[field]}."
-    said = [f"`{provider}` is served {where}." for provider, where in ONE_HOME.items()]
-    values = NOT_SERVED.get(field, ())
-    listed = ", ".join(f"`{value}`" for value in values)
-    told = [f"Not served by this version: {listed}."] if values else []
-    return "".join(f" {text}" for text in (told + said if field == "provider" else told))
+def _served(field: str) -> str:
+    """Say where a provider is served; its block goes with it."""
+    if field in SERVED:
+        return f" Served {SERVED[field]}."
+    said = [f" `{provider}` is served {where}." for provider, where in SERVED.items()]
+    return "".join(said) if field == "provider" else ""
 
 
 def _default(node: Schema) -> str:
