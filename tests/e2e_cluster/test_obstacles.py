@@ -1,5 +1,7 @@
 """What keeps a squid Pod from starting, and that it starts once that has gone."""
 
+from typing import Any
+
 from tests.e2e_cluster.fleet import a_squid
 from tests.e2e_cluster.installation import Installation
 from tests.e2e_cluster.kube import RESTRICTED, Kube, conditions_of, until
@@ -61,3 +63,31 @@ def test_a_namespace_may_come_and_go_with_its_proxy(kube: Kube, operator: Instal
         kube.wait_ready(name, "one")
     finally:
         kube.kubectl("delete", "namespace", name, "--timeout=60s")
+
+
+def test_a_squid_without_memory_is_named_and_the_words_stay(
+    kube: Kube, operator: Installation
+) -> None:
+    with kube.namespace("memory") as namespace:
+        little = {"requests": {"memory": "12Mi"}, "limits": {"memory": "12Mi"}}
+        kube.apply(a_squid(namespace, "one", kubernetes={"resources": little}))
+
+        def said() -> Any:
+            row = conditions_of(kube.proxy(namespace, "one")).get("Provisioned", {})
+            return row if "OOMKilled" in row.get("message", "") else None
+
+        def restarts() -> int:
+            proxy = kube.proxy(namespace, "one")
+            [pod] = kube.pods_of(proxy) if proxy else []
+            count: int = pod["status"]["containerStatuses"][0]["restartCount"]
+            return count
+
+        first = until("OOMKilled in the condition", said, within=60)
+        before, seen = restarts(), []
+
+        def ended_again() -> bool:
+            seen.append(said())
+            return restarts() > before + 1
+
+        until("two more ends", ended_again, within=90)
+        assert all(row == first for row in seen)

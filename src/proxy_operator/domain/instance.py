@@ -31,7 +31,7 @@ class Instance(msgspec.Struct, kw_only=True, frozen=True):
     created_at: datetime | None = None
     """None when the provider does not know; GC then takes it as too young to kill."""
     message: str = ""
-    """What keeps it from starting, for people; the same words as long as it is the same."""
+    """What keeps it from starting or ended it, for people; the same words as long as it is so."""
 
 
 class Outcome(StrEnum):

@@ -140,6 +140,8 @@ class FakeProvider:
         self.hidden_zones: set[str] = set()
         self.obstacle = ""
         """What instances that have yet to run say of themselves."""
+        self.trouble = ""
+        """What instances that run or have stopped say of themselves."""
         self.latency = _ZERO
         """How long each call takes before it does anything."""
 
@@ -382,6 +384,15 @@ class FakeProvider:
             if one.goes is not None and one.goes <= now and one.polls_left <= 0:
                 del self.world.instances[pid]
 
+    def _message(self, state: InstanceState) -> str:
+        match state:
+            case InstanceState.PROVISIONING:
+                return self.obstacle
+            case InstanceState.TERMINATING:
+                return ""
+            case _:
+                return self.trouble
+
     def _seen(self, one: FakeInstance) -> Instance:
         state = one.state(self._clock.monotonic())
         is_running = state is InstanceState.RUNNING
@@ -393,5 +404,5 @@ class FakeProvider:
             zone=one.zone,
             labels=dict(one.labels),
             created_at=one.created_at,
-            message=self.obstacle if state is InstanceState.PROVISIONING else "",
+            message=self._message(state),
         )

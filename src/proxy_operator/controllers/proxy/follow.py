@@ -84,7 +84,8 @@ async def _act(
         case InstanceState.STOPPED:
             if p.is_provisioned:
                 p.tell(INSTANCE_STOPPED, f"instance {instance.provider_id} stopped")
-            return await recycle(p, provider, instance, "it stopped")
+            ended = f": {instance.message}" if instance.message else ""
+            return await recycle(p, provider, instance, f"it stopped{ended}")
         case InstanceState.TERMINATING:
             return await recycle(p, provider, instance, "it is going away")
 
@@ -161,7 +162,9 @@ async def _running(
         await p.patch_metadata(MetadataPatch(annotations={SPEC_HASH_ANNOTATION: inputs.spec_hash}))
     p.forget_waiting()
     p.proxy.status.provider_id = instance.provider_id
-    message = f"{inputs.reason}: {inputs.message}" if isinstance(inputs, InputsError) else ""
+    message = instance.message
+    if isinstance(inputs, InputsError):
+        message = f"{inputs.reason}: {inputs.message}"
     p.set_condition(
         ConditionType.PROVISIONED, ConditionStatus.TRUE, ProvisionedReason.CREATED, message
     )

@@ -16,6 +16,7 @@ from proxy_operator.provisioning.contract import Provider
 from proxy_operator.provisioning.errors import ProviderError, StockOutError
 from proxy_operator.runtime.reconciler import Result
 
+_REPLACED: Final = "the instance is replaced: "
 _WORTH_KEEPING: Final = {InstanceState.PROVISIONING, InstanceState.RUNNING}
 
 
@@ -55,10 +56,14 @@ def show_refusal(p: Pass, refusal: ProviderError) -> Result:
 
 async def recycle(p: Pass, provider: Provider, instance: Instance, why: str) -> Result:
     """Let the instance go; the next pass that finds it gone makes another."""
-    is_first = p.provisioned is None or p.provisioned.reason != ProvisionedReason.REPLACING
+    row = p.provisioned
+    is_first = row is None or row.reason != ProvisionedReason.REPLACING
     if instance.state is not InstanceState.TERMINATING:
         await provider.delete(instance.provider_id)
     if is_first:
         p.tell(INSTANCE_REPLACED, f"instance {instance.provider_id} is replaced: {why}")
-    p.set_unprovisioned(ProvisionedReason.REPLACING, f"the instance is replaced: {why}")
+    shown = f"{_REPLACED}{why}"
+    if row and not is_first and row.message.startswith(_REPLACED):
+        shown = row.message  # why it was asked to go, not that it goes
+    p.set_unprovisioned(ProvisionedReason.REPLACING, shown)
     return Result(p.first_look if is_first else p.intervals.deletion_poll)

@@ -76,6 +76,53 @@ async def test_an_instance_that_stopped_is_replaced(state: InstanceState):
     assert (await world.provisioned()).reason == "Created"
 
 
+async def test_what_ended_an_instance_is_named_until_another_follows():
+    world = await a_running_world(a_proxy())
+    [old] = world.provider.instances
+    world.provider.trouble = "Evicted"
+    world.provider.terminating_for = MINUTE
+    world.provider.set_state(old, InstanceState.STOPPED)
+    said = "the instance is replaced: it stopped: Evicted"
+    for _ in range(2):
+        await world.one_pass()
+        row = await world.provisioned()
+        assert (row.reason, row.message) == ("Replacing", said)
+    world.provider.trouble = ""
+    await world.run(3 * MINUTE)
+    row = await world.provisioned()
+    assert (row.reason, row.message) == ("Created", "")
+    [told] = [message for _, reason, message in world.events.told if reason == "InstanceReplaced"]
+    assert told == f"instance {old} is replaced: it stopped: Evicted"
+
+
+async def test_a_fault_while_an_instance_goes_is_not_shown_for_longer_than_it_lasts():
+    world = await a_running_world(a_proxy())
+    [old] = world.provider.instances
+    world.provider.terminating_for = MINUTE
+    world.provider.set_state(old, InstanceState.STOPPED)
+    await world.one_pass()
+    world.provider.fail("get", QuotaExceededError("too many calls"))
+    await world.one_pass()
+    assert "too many calls" in (await world.provisioned()).message
+    await world.one_pass()
+    assert (await world.provisioned()).message == "the instance is replaced: it is going away"
+
+
+async def test_what_troubles_a_running_instance_is_shown_and_written_once():
+    world = await a_running_world(a_proxy())
+    world.provider.trouble = "squid ran out of memory (OOMKilled)"
+    await world.one_pass()
+    row, before = await world.provisioned(), await world.proxy()
+    assert (row.status, row.reason) == (ConditionStatus.TRUE, "Created")
+    assert row.message == "squid ran out of memory (OOMKilled)"
+    assert before.status.phase is Phase.READY
+    await world.run(HOUR)
+    assert await world.proxy() == before
+    world.provider.trouble = ""
+    await world.one_pass()
+    assert (await world.provisioned()).message == ""
+
+
 async def test_an_instance_that_lost_its_address_is_waited_for():
     world = await a_running_world(a_proxy())
     [pid] = world.provider.instances

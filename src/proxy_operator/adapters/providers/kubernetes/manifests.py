@@ -23,6 +23,7 @@ from proxy_operator.provisioning.errors import PermanentProviderError
 from proxy_operator.provisioning.targets import AllowedTarget
 
 DEFAULT_PORT: Final = 3128
+CONTAINER: Final = "squid"
 MADE_BY_US: Final = {"app.kubernetes.io/managed-by": "proxy-operator"}
 """On every Pod of every operator of this kind."""
 GRACE: Final = timedelta(seconds=15)
@@ -227,7 +228,7 @@ def _container(
         mounts.append({"name": "users", "mountPath": _USERS_DIR, "readOnly": True})
     mounts += [{"name": name, "mountPath": path} for name, path in _SCRATCH.items()]
     return {
-        "name": "squid",
+        "name": CONTAINER,
         "image": block.image or settings.image,
         "imagePullPolicy": "IfNotPresent",
         "command": ["/usr/sbin/squid", "-N", "-d", "1", "-f", f"{_CONF_DIR}/{_CONF_KEY}"],

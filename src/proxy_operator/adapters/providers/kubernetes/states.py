@@ -1,4 +1,4 @@
-"""A Pod as an instance: a table, and what a person should know of a Pod that does not start.
+"""A Pod as an instance: a table, and what a person should know of one that starts badly or ends.
 
 Whatever is not known to be at an end counts as existing.
 """
@@ -27,7 +27,7 @@ def instance_of(pod: Document) -> Instance:
         port=manifests.port_of(pod) if is_running else None,
         labels={name: labels[name] for name in _OWNER_LABELS if name in labels},
         created_at=datetime.fromisoformat(meta["creationTimestamp"]),
-        message=obstacle_of(pod) if state is InstanceState.PROVISIONING else "",
+        message=_message_of(pod, state),
     )
 
 
@@ -60,8 +60,49 @@ def is_waiting_for_files(pod: Document) -> bool:
     )
 
 
-def obstacle_of(pod: Document) -> str:
-    """Return what keeps a Pod from starting, in words that stay the same while it lasts."""
+def _message_of(pod: Document, state: InstanceState) -> str:
+    """Return what troubles a Pod, in words that stay the same while it lasts."""
+    match state:
+        case InstanceState.PROVISIONING:
+            return _obstacle_of(pod)
+        case InstanceState.RUNNING:
+            return _end_of_squid(pod)
+        case InstanceState.STOPPED:
+            # The message beside it has figures that change from Pod to Pod.
+            reason: str = pod["status"].get("reason", "")
+            return reason
+        case InstanceState.TERMINATING:
+            return ""
+
+
+def _end_of_squid(pod: Document) -> str:
+    """Return how squid ended last, for as long as the Pod remembers it.
+
+    Running, ended and waiting for its next start take turns: all read the same.
+    """
+    for container in pod["status"].get("containerStatuses", ()):
+        if container.get("name") == manifests.CONTAINER:
+            return _end(container)
+    return ""
+
+
+def _end(container: dict[str, Any]) -> str:
+    end = container.get("state", {}).get("terminated")
+    end = end or container.get("lastState", {}).get("terminated")
+    if not end:
+        return ""
+    reason: str = end.get("reason", "")
+    if reason == "OOMKilled":
+        return f"squid ran out of memory ({reason}); give it more in spec.kubernetes.resources"
+    # The other words of the kubelet say no more than the number.
+    named = "" if reason in {"", "Error", "Completed"} else f" ({reason})"
+    return (
+        f"squid ended with exit code {end.get('exitCode')}{named} and is started again;"
+        " see the Pod's logs"
+    )
+
+
+def _obstacle_of(pod: Document) -> str:
     status = pod.get("status", {})
     for container in status.get("containerStatuses", ()):
         waiting = container.get("state", {}).get("waiting")
@@ -81,6 +122,8 @@ def _waiting(container: dict[str, Any], waiting: dict[str, Any]) -> str:
         case "ErrImagePull" | "ImagePullBackOff" | "ErrImageNeverPull" | "InvalidImageName":
             # The first two take turns, each with a message of its own.
             return f"image {container.get('image', '')} cannot be pulled; see the Pod's events"
+        case "CrashLoopBackOff":
+            return "CrashLoopBackOff"  # its message tells how long, which changes
         case _:
             return f"{reason}: {waiting.get('message', '')}"[:_LONGEST]
 

@@ -80,6 +80,72 @@ def test_a_pod_that_starts_normally_has_nothing_to_say() -> None:
     assert instance_of(a_pod(**waiting("ContainerCreating"))).message == ""
 
 
+def ended(reason: str, exit_code: int) -> dict[str, Any]:
+    return {"terminated": {"reason": reason, "exitCode": exit_code, "finishedAt": "any time"}}
+
+
+def back_off(span: str) -> dict[str, Any]:
+    message = f"back-off {span} restarting failed container=squid"
+    return {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
+
+
+def a_restarting_pod(state: dict[str, Any], last: dict[str, Any], count: int) -> dict[str, Any]:
+    squid = {"name": "squid", "state": state, "lastState": last, "restartCount": count}
+    sidecar = {"name": "aside", "state": {"running": {}}, "lastState": ended("Error", 9)}
+    return a_pod(phase="Running", podIP="10.0.0.1", containerStatuses=[sidecar, squid])
+
+
+@pytest.mark.parametrize(
+    ("reason", "exit_code", "said"),
+    [
+        (
+            "OOMKilled",
+            137,
+            "squid ran out of memory (OOMKilled); give it more in spec.kubernetes.resources",
+        ),
+        ("Error", 1, "squid ended with exit code 1 and is started again; see the Pod's logs"),
+        ("Completed", 0, "squid ended with exit code 0 and is started again; see the Pod's logs"),
+        (
+            "StartError",
+            128,
+            "squid ended with exit code 128 (StartError) and is started again; see the Pod's logs",
+        ),
+    ],
+)
+def test_an_end_of_squid_reads_the_same_in_every_moment_of_its_restarts(
+    reason: str, exit_code: int, said: str
+) -> None:
+    end = ended(reason, exit_code)
+    moments = [
+        a_restarting_pod(end, {}, 0),
+        a_restarting_pod(back_off("10s"), end, 1),
+        a_restarting_pod({"running": {"startedAt": "now"}}, end, 1),
+        a_restarting_pod(end, end, 1),
+        a_restarting_pod(back_off("20s"), end, 2),
+    ]
+    instances = [instance_of(pod) for pod in moments]
+    assert {one.message for one in instances} == {said}
+    assert {one.state for one in instances} == {InstanceState.RUNNING}
+
+
+def test_a_back_off_before_the_first_start_reads_the_same_however_long_it_is() -> None:
+    said = set()
+    for span in ("10s", "20s"):
+        status = {"name": "squid", "state": back_off(span)}
+        said.add(instance_of(a_pod(phase="Pending", containerStatuses=[status])).message)
+    assert said == {"CrashLoopBackOff"}
+
+
+def test_what_ended_a_pod_for_good_is_named_without_its_figures() -> None:
+    pod = a_pod(phase="Failed", reason="Evicted", message="low on memory: 12Ki available")
+    assert instance_of(pod).message == "Evicted"
+
+
+def test_a_pod_that_is_deleted_has_nothing_to_say() -> None:
+    squid = {"name": "squid", "state": ended("Error", 1)}
+    assert instance_of(a_pod(deleted=True, containerStatuses=[squid])).message == ""
+
+
 @pytest.mark.parametrize(
     ("pod", "is_waiting"),
     [
