@@ -47,6 +47,8 @@ logger = logging.getLogger(__name__)
 FIELD_MANAGER: Final = "proxy-operator"
 APPEARS_WITHIN: Final = timedelta(minutes=1)
 """The API server gives up a request after --request-timeout, 60 s unless set."""
+_REMEMBERED: Final = 1000
+"""Of how many ConfigMaps this process knows that it applied them."""
 _UNFINISHED_AFTER: Final = timedelta(seconds=30)
 """A create has made the Pod's Secret by then, or never will: every call of it is shorter."""
 
@@ -68,6 +70,7 @@ class KubernetesProvider:
         self._cluster_id = cluster_id
         self._namespace = namespace
         self._clock = clock
+        self._applied: dict[tuple[str, str], None] = {}
 
     @property
     def account(self) -> str:
@@ -127,6 +130,7 @@ class KubernetesProvider:
         await self._delete_pod(pod)
         config = manifests.config_map_of(pod)
         if config is not None:
+            self._applied.pop((pod["metadata"]["namespace"], config), None)
             with asking(f"delete ConfigMap {config}"):
                 await _or_none(
                     self._client.delete(CONFIG_MAP, ObjectKey(pod["metadata"]["namespace"], config))
@@ -195,24 +199,33 @@ class KubernetesProvider:
             raise
 
     async def _apply(self, resource: Resource, document: Document) -> None:
-        """Apply a document unless it is applied already; say what changes, never a value."""
+        """Apply a document; say what changes, never a value.
+
+        What this process applied before is read first and left alone if it is still so. Nothing
+        rests on that memory: applying again what is applied changes nothing.
+        """
         meta = document["metadata"]
         namespace, name = meta["namespace"], meta["name"]
-        with asking(f"read {document['kind']} {name}"):
-            stored = await _or_none(self._client.get(resource, ObjectKey(namespace, name)))
-        changes = None if stored is None else differences(document, stored, FIELD_MANAGER)
-        if changes == []:
-            return
+        changes: list[str] | str = "not read"
+        if (namespace, name) in self._applied:
+            with asking(f"read {document['kind']} {name}"):
+                stored = await _or_none(self._client.get(resource, ObjectKey(namespace, name)))
+            changes = differences(document, stored, FIELD_MANAGER) if stored else "new"
+            if not changes:
+                return
         logger.debug(
             "applying",
             extra={
                 "resource": resource.plural,
                 "object": f"{namespace}/{name}",
-                "changes": changes or "new",
+                "changes": changes,
             },
         )
         with making(f"apply {document['kind']} {name}"):
             await self._client.apply(resource, document, FIELD_MANAGER)
+        self._applied[namespace, name] = None
+        if len(self._applied) > _REMEMBERED:
+            del self._applied[next(iter(self._applied))]
 
     async def _find(self, provider_id: str) -> Document | None:
         place = manifests.parse_provider_id(provider_id)

@@ -29,6 +29,7 @@ class FakeCluster:
         self._clock = clock
         self._numbers = itertools.count(1)
         self.objects: dict[Key, Document] = {}
+        self.requests: list[tuple[str, Resource]] = []
         self.writes: list[tuple[str, Resource, str]] = []
         self.failures: dict[tuple[str, Resource], Exception] = {}
         """What the next call of that verb on that resource raises; it stays until removed."""
@@ -103,6 +104,7 @@ class FakeCluster:
         return tuple(one for key, one in self.objects.items() if key[0] == POD)
 
     def _fail(self, verb: str, resource: Resource) -> None:
+        self.requests.append((verb, resource))
         if (verb, resource) in self.failures:
             raise self.failures[verb, resource]
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import contextlib
 import logging
 from typing import Any
 
@@ -72,6 +73,65 @@ async def test_a_pod_is_made_after_its_configuration_and_before_its_secret() -> 
         ("create", POD),
         ("create", SECRET),
     ]
+
+
+@pytest.mark.parametrize("credentials", [CREDENTIALS, None])
+async def test_a_new_pod_costs_one_request_for_each_object(credentials: Credentials | None) -> None:
+    cluster = a_cluster()
+    provider = a_provider(cluster)
+    await provider.create(a_request(credentials=credentials))
+    secret = [("create", SECRET)] if credentials else []
+    assert cluster.requests == [("apply", CONFIG_MAP), ("create", POD), *secret]
+
+
+async def test_another_process_finds_a_config_map_that_somebody_changed() -> None:
+    cluster = a_cluster()
+    request = a_request()
+    await a_provider(cluster).create(request)
+    (config,) = [one for key, one in cluster.objects.items() if key[0] == CONFIG_MAP]
+    config["metadata"]["labels"].clear()
+    await a_provider(cluster).create(request)
+    (config,) = [one for key, one in cluster.objects.items() if key[0] == CONFIG_MAP]
+    assert config["metadata"]["labels"]
+
+
+async def test_a_config_map_that_went_with_its_pod_is_made_again_for_the_next() -> None:
+    cluster = a_cluster()
+    provider, request = a_provider(cluster), a_request(credentials=None)
+    for _ in range(2):
+        provider_id = await provider.create(request)
+        assert (await provider.get(provider_id)).state is InstanceState.RUNNING
+        await provider.delete(provider_id)
+        assert cluster.named(CONFIG_MAP) == set()
+        await asyncio.sleep(3)
+
+
+async def test_a_config_map_removed_by_hand_is_made_again_by_the_next_create() -> None:
+    cluster = a_cluster()
+    cluster.has_started = False
+    provider, request = a_provider(cluster), a_request(credentials=None)
+    provider_id = await provider.create(request)
+    cluster.objects = {key: one for key, one in cluster.objects.items() if key[0] != CONFIG_MAP}
+    cluster.has_started = True
+    assert (await provider.get(provider_id)).state is InstanceState.PROVISIONING
+    await provider.create(request)
+    assert (await provider.get(provider_id)).state is InstanceState.RUNNING
+
+
+async def test_what_is_remembered_of_config_maps_is_bounded() -> None:
+    cluster = a_cluster()
+    provider = a_provider(cluster)
+    first = a_request(credentials=None)
+    await provider.create(first)
+    for number in range(1000):
+        uid = f"00000000-0000-4000-9000-{number:012d}"
+        proxy = a_proxy(provider="kubernetes", meta={"uid": uid})
+        with contextlib.suppress(ProviderError):
+            await provider.create(a_create_request(proxy))
+        cluster.objects = {}
+    cluster.requests.clear()
+    await provider.create(first)
+    assert cluster.requests[0] == ("apply", CONFIG_MAP)
 
 
 async def test_the_secret_holds_a_hash_and_belongs_to_the_pod() -> None:
