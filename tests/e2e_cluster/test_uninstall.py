@@ -48,7 +48,7 @@ def test_down_after_the_operator_has_gone_leaves_nothing(
 
         until("end of the CRD", lambda: kube.get(CRD) is None, within=30)
         until("end of what was made", lambda: made(kube) == [], within=30)
-        kube.kubectl("delete", "lease", "proxy-operator", "--namespace=default")
+        assert kube.items("apis/coordination.k8s.io/v1/namespaces/default/leases") == []
 
 
 def down(kube: Kube, *options: str) -> Ended:

@@ -169,6 +169,11 @@ class ClusterSite:
         found: list[dict[str, Any]] = self.send("GET", self.path("pods"))["items"]
         return found
 
+    def leases(self) -> list[str]:
+        """Return the names of the Leases of leaders here."""
+        path = f"/apis/coordination.k8s.io/v1/namespaces/{self.namespace}/leases"
+        return [one["metadata"]["name"] for one in self.send("GET", path)["items"]]
+
     def owners_of_pods(self) -> list[str]:
         """Return the UIDs of the Proxies that the Pods are of, one for each Pod."""
         return sorted(pod["metadata"]["labels"][UID_LABEL] for pod in self.pods())

@@ -101,6 +101,8 @@ def test_down_with_an_operator(site: ClusterSite):
     assert ended.out.endswith("no Proxy and no instance is left\n")
     assert (site.proxies(), site.pods()) == ([], [])
     assert [verb for verb, _, _ in site.writes(replica.user, ["pods"])] == ["create", "delete"]
+    assert replica.is_leader()
+    assert site.leases() == ["proxy-operator"]
 
 
 def test_down_without_an_operator(site: ClusterSite):
@@ -108,10 +110,11 @@ def test_down_without_an_operator(site: ClusterSite):
     site.create(a_managed("one"), a_rented("two"))
     until(lambda: len(site.pods()) == 1, "a Pod")
     replica.operator.kill()
+    assert site.leases() == ["proxy-operator"]
     ended = site.down()
     assert ended.code == 0, ended
     assert ended.out.endswith("no Proxy and no instance is left\n")
-    assert (site.proxies(), site.pods()) == ([], [])
+    assert (site.proxies(), site.pods(), site.leases()) == ([], [], [])
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,18 @@
 
 import signal
 import time
+from datetime import timedelta
 
 import pytest
 
+from proxy_operator.adapters.kube.leader_lock import LeaderLock
+from proxy_operator.runtime.election import LockRecord
+from proxy_operator.runtime.errors import ConflictError, NotFoundError
+from proxy_operator.runtime.objects import ObjectKey
 from proxy_operator.runtime.watchdog import EXIT_CODE
+from tests.cluster.control_plane import ControlPlane
 from tests.e2e.processes import until
+from tests.integration.access import connected, make_namespace
 from tests.integration.replicas import (
     LEASE_SECONDS,
     QUICK,
@@ -107,3 +114,20 @@ def test_leading_from_afar(site: ClusterSite):
     until(replica.is_leader, "a leader", within=30)
     site.create(a_managed("one"))
     until(site.pods, "a Pod", within=30)
+
+
+async def test_a_lease_that_somebody_took_is_not_removed(kube_api: ControlPlane):
+    async with connected(kube_api) as client:
+        lock = LeaderLock(client, ObjectKey(await make_namespace(client, "lock"), "operator"))
+        left = await lock.create(LockRecord("", timedelta(seconds=1)))
+        taken = await lock.update(left, LockRecord("another", timedelta(seconds=15)))
+        with pytest.raises(ConflictError):
+            await lock.delete(left)
+        assert (await lock.get()).record.holder == "another"
+        await lock.delete(taken)
+        with pytest.raises(NotFoundError):
+            await lock.get()
+        again = await lock.create(LockRecord("third", timedelta(seconds=15)))
+        with pytest.raises(ConflictError):
+            await lock.delete(taken)
+        assert (await lock.get()).record == again.record

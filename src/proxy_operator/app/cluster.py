@@ -7,7 +7,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from proxy_operator.adapters.admission.validate import Admission
 from proxy_operator.adapters.kube.access import ClusterAccess, ClusterConfigError
@@ -35,7 +35,14 @@ from proxy_operator.domain.proxy import ProviderName
 from proxy_operator.provisioning.contract import Provider
 from proxy_operator.provisioning.term_fence import TermFence
 from proxy_operator.runtime.clock import Clock, SystemClock
-from proxy_operator.runtime.errors import ForbiddenError, NotFoundError, UnavailableError
+from proxy_operator.runtime.election import StoredRecord
+from proxy_operator.runtime.errors import (
+    ConflictError,
+    ForbiddenError,
+    NotFoundError,
+    ObjectError,
+    UnavailableError,
+)
 from proxy_operator.runtime.lock_elector import LockElector, new_identity
 from proxy_operator.runtime.manager import Manager
 from proxy_operator.runtime.objects import ObjectKey
@@ -57,6 +64,13 @@ _RETRY_CAP: Final = timedelta(seconds=5)
 _HINT: Final = "; to keep objects on this machine, add --standalone (PROXY_OPERATOR_STANDALONE)"
 
 
+class HeldLock(NamedTuple):
+    """The operators' Lease, and who takes part in the election for this process."""
+
+    lock: LeaderLock
+    elector: LockElector
+
+
 class ClusterHome:
     """Implements `app.operating.OperatorHome` on the cluster of the settings."""
 
@@ -73,8 +87,14 @@ class ClusterHome:
             raise SettingError(f"{err}{hint}") from err
 
     @asynccontextmanager
-    async def open(self, listening: Listening | None) -> AsyncIterator[Foundations]:  # noqa: ARG002 - nobody here must know it
+    async def open(self, listening: Listening) -> AsyncIterator[Foundations]:  # noqa: ARG002 - nobody here must know it
         """Connect. UnavailableError or ForbiddenError when the cluster cannot be used."""
+        async with self.open_beside_lock() as (foundations, _):
+            yield foundations
+
+    @asynccontextmanager
+    async def open_beside_lock(self) -> AsyncIterator[tuple[Foundations, HeldLock]]:
+        """Do as `open` does, and give the lock that the manager stands for election by."""
         settings, clock, access = self._settings, self._clock, self._access()
         with as_setting_error():
             prober = ProxyProber(probe_tls_context(settings.health.ca_file), clock)
@@ -104,7 +124,7 @@ class ClusterHome:
 
             clouds = CloudProviders(settings.providers, cluster_id, clock)
             try:
-                yield Foundations(
+                foundations = Foundations(
                     client=KubeObjectClient(client, Admission()),
                     events=EventQueue(EventApi(client, socket.gethostname()), clock),
                     cluster_id=cluster_id,
@@ -115,6 +135,7 @@ class ClusterHome:
                     metrics=metrics,
                     fence=TermFence(term),
                 )
+                yield foundations, HeldLock(lock, elector)
             finally:
                 prober.close()
                 await clouds.close()
@@ -146,7 +167,7 @@ async def down(settings: Settings, narrator: Narrator) -> list[str]:
     obstacle = await operators.lock_obstacle()
     if obstacle is not None:
         narrator.line(obstacle)
-    async with operators.open(None) as base:
+    async with operators.open_beside_lock() as (base, held):
         fleet = build_fleet(base, settings, None)
         async with asyncio.TaskGroup() as group:
             working = group.create_task(base.manager.run())
@@ -157,7 +178,29 @@ async def down(settings: Settings, narrator: Narrator) -> list[str]:
             )
             base.manager.request_stop()
             await working
+        await leave_no_lease(held.lock, held.elector.released, narrator)
     return unseen
+
+
+class RemovableLock(Protocol):
+    """What is asked of a Lease at the end."""
+
+    async def delete(self, stored: StoredRecord) -> None:
+        """Remove that version of it; ConflictError, NotFoundError, or why it could not be."""
+
+
+async def leave_no_lease(
+    lock: RemovableLock, released: StoredRecord | None, narrator: Narrator
+) -> None:
+    """Remove the Lease that this process held last, unless somebody has written to it since."""
+    if released is None:
+        return
+    try:
+        await lock.delete(released)
+    except (ConflictError, NotFoundError):
+        return  # another operator has it
+    except ObjectError as err:
+        narrator.line(f"the operators' Lease is left: {err}")
 
 
 class NamespaceReader(Protocol):

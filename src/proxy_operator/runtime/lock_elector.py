@@ -61,6 +61,7 @@ class LockElector:
         self._recorder = recorder
         self._seen = Observation(identity, term.timing.lease_duration)
         self._stored: StoredRecord | None = None
+        self._released: StoredRecord | None = None
         self._has_claimed = False
         self._told = ""
 
@@ -105,6 +106,11 @@ class LockElector:
         except ConflictError:
             # A renewal that the stop cut off arrived after all. There was one at most.
             await self._release_once()
+
+    @property
+    def released(self) -> StoredRecord | None:
+        """The record as this process left it when it gave leadership up; None if it did not."""
+        return self._released
 
     async def _stand(self) -> bool:
         """Ask once for leadership; tell whether this process has it."""
@@ -186,7 +192,10 @@ class LockElector:
         stored = await self._read()
         if stored is None or not self._seen.is_ours:
             return
-        self._note(await self._store.update(stored, released(stored.record, self._clock.now())))
+        self._released = await self._store.update(
+            stored, released(stored.record, self._clock.now())
+        )
+        self._note(self._released)
         logger.info("released the leader lock", extra=self._names())
 
     def _note(self, stored: StoredRecord) -> None:

@@ -1,13 +1,15 @@
-"""What `down` says when it cannot stand for election."""
+"""What `down` says when it cannot stand for election, and what it leaves."""
 
 from datetime import timedelta
 
 import pytest
 
 from proxy_operator.adapters.kube.resources import NAMESPACE, Document, Resource
-from proxy_operator.app.cluster import lock_obstacle, own_id_within
+from proxy_operator.app.cluster import leave_no_lease, lock_obstacle, own_id_within
 from proxy_operator.runtime.clock import LoopClock, SystemClock
+from proxy_operator.runtime.election import LockRecord, StoredRecord
 from proxy_operator.runtime.errors import (
+    ConflictError,
     ForbiddenError,
     NotFoundError,
     ObjectError,
@@ -47,6 +49,57 @@ async def test_a_namespace_that_takes_no_lease_is_named(answer, said):
 @pytest.mark.parametrize("answer", [{"metadata": {}}, ForbiddenError("no")])
 async def test_nothing_is_said_where_nothing_is_known_to_be_wrong(answer):
     assert await lock_obstacle(Answering(answer), "ops") is None
+
+
+LEFT = StoredRecord(LockRecord(), {})
+
+
+class Lock:
+    """A Lease whose removal ends so."""
+
+    def __init__(self, failure: ObjectError | None) -> None:
+        self.failure = failure
+        self.asked: list[StoredRecord] = []
+
+    async def delete(self, stored: StoredRecord) -> None:
+        self.asked.append(stored)
+        if self.failure:
+            raise self.failure
+
+
+class Told:
+    """Who is told, and what."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def line(self, text: str) -> None:
+        self.lines.append(text)
+
+    def live(self, text: str) -> None:
+        raise AssertionError(text)
+
+
+@pytest.mark.parametrize(
+    ("failure", "said"),
+    [
+        (None, []),
+        (ConflictError("another operator holds it"), []),
+        (NotFoundError("gone"), []),
+        (ForbiddenError("no rights"), ["the operators' Lease is left: no rights"]),
+        (UnavailableError("503"), ["the operators' Lease is left: 503"]),
+    ],
+)
+async def test_a_lease_that_is_left_is_said(failure, said):
+    lock, told = Lock(failure), Told()
+    await leave_no_lease(lock, LEFT, told)
+    assert (lock.asked, told.lines) == ([LEFT], said)
+
+
+async def test_a_lease_that_was_never_ours_is_left_alone():
+    lock, told = Lock(None), Told()
+    await leave_no_lease(lock, None, told)
+    assert (lock.asked, told.lines) == ([], [])
 
 
 class Away:

@@ -169,6 +169,22 @@ async def test_releasing_what_was_never_claimed_asks_nobody():
         assert leader.term.is_open
 
 
+async def test_what_a_release_left_is_known_and_so_is_that_there_was_none():
+    server = Server()
+    leader, other = Candidate(server, "a"), Candidate(server, "b")
+    async with running(leader):
+        await asyncio.sleep(1)
+        async with running(other):
+            await asyncio.sleep(5)
+    assert leader.elector.released is None
+    await other.elector.release()
+    assert other.elector.released is None
+    await leader.elector.release()
+    left = leader.elector.released
+    assert left is not None
+    assert (left.record, left.origin) == (server.record, server.version)
+
+
 async def test_a_claim_cut_off_by_the_stop_is_released_too():
     server = Server()
     candidate = Candidate(server, "a")
@@ -211,6 +227,7 @@ async def test_releasing_what_another_one_took_leaves_it_alone():
     await leader.elector.release()
     assert server.record is not None
     assert server.record.holder == "b"
+    assert leader.elector.released is None
 
 
 @pytest.mark.parametrize("fate", [Fate.REFUSED, Fate.LOST, Fate.ANSWER_LOST, Fate.ANSWER_BROKEN])

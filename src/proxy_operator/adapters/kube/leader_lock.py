@@ -20,8 +20,6 @@ from proxy_operator.runtime.objects import ObjectKey
 API_VERSION: Final = "coordination.k8s.io/v1"
 KIND: Final = "Lease"
 _PLURAL: Final = "leases"
-VERBS: Final = ("get", "create", "update")
-"""What a Role must grant on `leases`."""
 
 
 class Sender(Protocol):
@@ -68,6 +66,14 @@ class LeaderLock:
     async def update(self, stored: StoredRecord, record: LockRecord) -> StoredRecord:
         lease = cast("Mapping[str, Any]", stored.origin)
         return _read(await self._request("PUT", self._path, _written(lease, record)))
+
+    async def delete(self, stored: StoredRecord) -> None:
+        """Remove that version of the Lease. ConflictError: it has changed; NotFoundError."""
+        meta = cast("Mapping[str, Any]", stored.origin)["metadata"]
+        preconditions = {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]}
+        await self._request(
+            "DELETE", self._path, msgspec.json.encode({"preconditions": preconditions})
+        )
 
     async def _request(self, method: str, path: str, body: bytes | None) -> bytes:
         return await self._client.send(Request(method, path, f"lease {self._key}", {}, body))

@@ -112,3 +112,10 @@ async def test_times_have_six_digits_and_are_utc():
         StoredRecord(RECORD, LEASE), LockRecord("a", timedelta(seconds=15), moment, moment)
     )
     assert api.requests[-1][2]["spec"]["renewTime"] == "2026-01-01T00:00:00.000000Z"
+
+
+async def test_removes_no_other_version_than_the_one_meant():
+    api = Api()
+    await a_lock(api).delete(StoredRecord(RECORD, LEASE))
+    preconditions = {"uid": "u1", "resourceVersion": "17"}
+    assert api.requests == [("DELETE", f"{COLLECTION}/operator", {"preconditions": preconditions})]
