@@ -4,11 +4,17 @@ The rule: what fails after an instance was seen changes a message, never `Provis
 """
 
 from datetime import datetime, timedelta
+from typing import Final
 
 from proxy_operator.controllers.proxy.context import Pass
 from proxy_operator.controllers.proxy.inputs import InputsError
 from proxy_operator.controllers.proxy.readiness import represent_health
-from proxy_operator.domain.condition import ConditionStatus, ConditionType, ProvisionedReason
+from proxy_operator.domain.condition import (
+    Condition,
+    ConditionStatus,
+    ConditionType,
+    ProvisionedReason,
+)
 from proxy_operator.domain.event import DELETION_BLOCKED, PROVISIONING_FAILED
 from proxy_operator.provisioning.errors import (
     EnvironmentProviderError,
@@ -17,6 +23,8 @@ from proxy_operator.provisioning.errors import (
     QuotaExceededError,
 )
 from proxy_operator.runtime.reconciler import Result
+
+_HELD_UP: Final = "deletion waits: "
 
 
 def reason_of(err: ProviderError) -> ProvisionedReason:
@@ -49,22 +57,34 @@ def show_inputs_error(p: Pass, err: InputsError) -> Result:
 
 
 def show(p: Pass, reason: ProvisionedReason, message: str) -> None:
-    """Stage a failure: in the message where an instance was seen, else as the condition."""
-    row = p.provisioned
+    """Stage a failure: in the message where an instance was seen, else as the condition.
+
+    An Event tells when the class of failure, the spec, or what is held up by it has changed, and
+    not when its words have: some providers never say the same twice.
+    """
+    row, is_deleting = p.provisioned, p.proxy.metadata.is_deleting
+    told = f"{reason}: {message}"
+    if is_deleting:
+        message = f"{_HELD_UP}{message}"
     if row is not None and p.has_appeared:
-        shown = f"{reason}: {message}"
-        if p.proxy.metadata.is_deleting and row.message != shown:
-            p.tell(DELETION_BLOCKED, shown)
-        p.set_condition(ConditionType.PROVISIONED, ConditionStatus(row.status), row.reason, shown)
+        if is_deleting and not row.message.startswith(f"{reason}: {_HELD_UP}"):
+            p.tell(DELETION_BLOCKED, told)
+        status = ConditionStatus(row.status)
+        p.set_condition(ConditionType.PROVISIONED, status, row.reason, f"{reason}: {message}")
         if p.is_provisioned:
             represent_health(p)
         return
-    if row is None or (row.reason, row.message) != (reason, message):
-        p.tell(
-            DELETION_BLOCKED if p.proxy.metadata.is_deleting else PROVISIONING_FAILED,
-            f"{reason}: {message}",
-        )
+    if row is None or not _is_same(p, row, reason):
+        p.tell(DELETION_BLOCKED if is_deleting else PROVISIONING_FAILED, told)
     p.set_unprovisioned(reason, message)
+
+
+def _is_same(p: Pass, row: Condition, reason: ProvisionedReason) -> bool:
+    return (
+        row.reason == reason
+        and row.observed_generation == p.proxy.metadata.generation
+        and row.message.startswith(_HELD_UP) == p.proxy.metadata.is_deleting
+    )
 
 
 def wait(span: timedelta) -> Result:
