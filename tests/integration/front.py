@@ -8,15 +8,15 @@ import ssl
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType, TracebackType
-from typing import Any, NamedTuple, Self
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import aiohttp
 from aiohttp import web
 
 from tests.cluster.certificates import ADMINISTRATORS
 from tests.cluster.control_plane import ControlPlane
-from tests.integration.loops import LoopThread
+from tests.integration.listener import Listener
 
 _CHUNK = 65536
 
@@ -37,8 +37,8 @@ class _Rule:
         self.left = times
 
 
-class Front:
-    """Listens on a port of its own until closed. Its methods may be called in any thread."""
+class Front(Listener):
+    """Passes on, or answers by itself."""
 
     def __init__(self, plane: ControlPlane, user: str) -> None:
         self._upstream = plane.url
@@ -46,20 +46,7 @@ class Front:
         self._tls.load_cert_chain(*plane.certificates.issue(user, user, ADMINISTRATORS))
         self._lock = threading.Lock()
         self._rules: list[_Rule] = []
-        self._loop = LoopThread()
-        self._loop.run(self._start())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._loop.run(self._stop())
-        self._loop.close()
+        super().__init__()
 
     def inject(self, method: str, part: str, answer: Answer, times: int = 1) -> None:
         """Give this answer to the next requests of that method with `part` in path or query."""
@@ -93,7 +80,7 @@ class Front:
         await site.start()
         self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
 
-    async def _stop(self) -> None:
+    async def _end(self) -> None:
         await self._runner.cleanup()
         await self._session.close()
 

@@ -8,11 +8,9 @@ import asyncio
 import contextlib
 import socket
 import struct
-from types import TracebackType
-from typing import Self
 from urllib.parse import urlsplit
 
-from tests.integration.loops import LoopThread
+from tests.integration.listener import Listener
 
 _RESET = struct.pack("ii", 1, 0)
 """With such a SO_LINGER, close sends RST instead of FIN (socket(7))."""
@@ -42,13 +40,12 @@ class _Connection:
         raise ConnectionError("reset")
 
 
-class Relay:
-    """Listens on a port of its own until closed. Its methods may be called in any thread."""
+class Relay(Listener):
+    """Carries bytes, late or not at all if told so."""
 
     def __init__(self, url: str) -> None:
         address = urlsplit(url)
         self._target = address.hostname, address.port
-        self._loop = LoopThread()
         self._connections: set[_Connection] = set()
         self._server: asyncio.Server | None = None
         self._port = 0
@@ -56,26 +53,14 @@ class Relay:
         self.delay = 0.0
         """Seconds that bytes are on their way, in each direction."""
         self.accepted = 0
-        self._loop.run(self._listen())
+        super().__init__()
         self.url = f"{address.scheme}://127.0.0.1:{self._port}"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._loop.run(self._end())
-        self._loop.close()
 
     def heal(self) -> None:
         """Pass everything at once."""
         self.delay = 0.0
         self.is_silent = False
-        self._loop.run(self._listen())
+        self._loop.run(self._start())
 
     def cut(self) -> None:
         """Reset every connection; new ones may follow."""
@@ -94,7 +79,7 @@ class Relay:
         """Let the connections there are go silent; new ones pass."""
         self._loop.run(self._silence(list(self._connections)))
 
-    async def _listen(self) -> None:
+    async def _start(self) -> None:
         if self._server is None:
             self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port)
             self._port = self._server.sockets[0].getsockname()[1]
