@@ -25,10 +25,11 @@ from proxy_operator.adapters.providers.kubernetes.provider import KubernetesProv
 from proxy_operator.adapters.telemetry.logging import set_up_logging
 from proxy_operator.app.client import open_home
 from proxy_operator.app.clouds import CloudProviders
+from proxy_operator.app.given import SettingError
 from proxy_operator.app.operating import as_setting_error
 from proxy_operator.app.serving import Listening
 from proxy_operator.app.session import Narrator, delete_leftovers, tear_down
-from proxy_operator.app.settings import SettingError, Settings, leader_timing
+from proxy_operator.app.settings import Settings, leader_timing
 from proxy_operator.app.wiring import Foundations, build_fleet, leader_recorder, new_metrics
 from proxy_operator.controllers.events import EventQueue
 from proxy_operator.domain.proxy import ProviderName

@@ -25,8 +25,9 @@ from proxy_operator.app.endpoints import (
     build_health_endpoint,
     build_metrics_endpoint,
 )
+from proxy_operator.app.given import SettingError
 from proxy_operator.app.serving import Listening
-from proxy_operator.app.settings import SettingError, Settings
+from proxy_operator.app.settings import Settings
 from proxy_operator.app.wiring import Fleet, Foundations, build_fleet
 from proxy_operator.runtime.clock import SystemClock
 from proxy_operator.runtime.manager import Manager

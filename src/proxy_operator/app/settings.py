@@ -1,35 +1,20 @@
 """Settings: what flags, variables and defaults come to, checked, in types.
 
-A flag wins over its variable, a variable over the default; an empty variable counts as absent.
 Nothing here touches disk or network.
 """
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
 from proxy_operator.adapters.web.bind import Bind
-from proxy_operator.app.options import OPTIONS, PREFIX, Option, options_of
+from proxy_operator.app.given import Given, SettingError, named, read
+from proxy_operator.app.options import options_of
 from proxy_operator.domain.allow_list import AllowedHost
 from proxy_operator.provisioning.targets import AllowedTarget
 from proxy_operator.runtime.election import Timing
-
-DEBUG_VARIABLE: Final = f"{PREFIX}DEBUG"
-# A Service called proxy-operator puts these into every Pod of its namespace (Kubernetes,
-# "Accessing the Service", environment variables).
-_OF_A_SERVICE: Final = re.compile(
-    rf"{PREFIX}(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT|PORT_\d+_(TCP|UDP|SCTP)(_\w+)?)"
-)
-
-Given = Mapping[str, str | bool | Sequence[str] | None]
-"""What stood on the command line, by `Option.parameter`; None is absent."""
-
-
-class SettingError(ValueError):
-    """A setting is wrong. The message is one sentence naming flag and variable."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,18 +176,6 @@ _GROUPS: Final = {
 }
 
 
-def label(option: Option) -> str:
-    """Name an option for people: `--gc-interval (PROXY_OPERATOR_GC_INTERVAL)`."""
-    if option.flag and option.variable:
-        return f"{option.flag} ({option.variable})"
-    return option.flag or option.variable
-
-
-def read_options(command: str, given: Given, environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return the value of every option of a command, by `Option.place`. SettingError."""
-    return {option.place: _read(option, given, environ) for option in options_of(command)}
-
-
 def load_settings(given: Given, environ: Mapping[str, str], *, command: str = "run") -> Settings:
     """Make the settings of an operator process.
 
@@ -233,68 +206,25 @@ def _read_all(
     options = options_of("run")
     if is_standalone is None:
         (standalone,) = (o for o in options if o.place == "standalone")
-        is_standalone = _read(standalone, given, environ)
+        is_standalone = read(standalone, given, environ)
     values = {}
     for option in options:
         if option.cluster_default is not None and not is_standalone:
             option = replace(option, default=option.cluster_default)  # noqa: PLW2901 - the same one
-        values[option.place] = _read(option, given, environ)
+        values[option.place] = read(option, given, environ)
     return values
-
-
-def unknown_variables(environ: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each variable that looks like ours and is none."""
-    known = {option.variable for option in OPTIONS} | {DEBUG_VARIABLE}
-    found = [
-        name
-        for name in sorted(environ)
-        if name.startswith(PREFIX) and name not in known and not _OF_A_SERVICE.fullmatch(name)
-    ]
-    return [f"the variable {name} is unknown and ignored{_meant(name, known)}" for name in found]
-
-
-def _meant(name: str, known: Iterable[str]) -> str:
-    import difflib  # noqa: PLC0415 - most command lines need it never
-
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
-    return f": did you mean {near[0]}?" if near else ""
-
-
-def _read(option: Option, given: Given, environ: Mapping[str, str]) -> Any:  # noqa: ANN401 - the kind decides
-    flag = given.get(option.parameter)
-    if isinstance(flag, bool):
-        return flag
-    texts: Sequence[str]
-    variable = environ.get(option.variable, "") if option.variable else ""
-    if flag is not None and flag != []:
-        texts = [flag] if isinstance(flag, str) else list(flag)
-    elif variable:
-        texts = variable.split(",") if option.is_repeatable else [variable]
-    else:
-        texts = [] if option.default is None else [option.default]
-    try:
-        parsed = tuple(option.kind.parse(text) for text in texts)
-    except ValueError as err:
-        raise SettingError(f"{label(option)}: {err}") from err
-    if option.is_repeatable:
-        return parsed
-    return parsed[-1] if parsed else None
-
-
-def _named(place: str) -> str:
-    return label(next(option for option in options_of("run") if option.place == place))
 
 
 def _check_home(settings: Settings) -> None:
     if settings.standalone and settings.home.is_cluster:
         raise SettingError(
-            f"{_named('standalone')} keeps objects on this machine: drop it, or"
-            f" {_named('cluster.kubeconfig')} and {_named('cluster.context')}"
+            f"{named('standalone')} keeps objects on this machine: drop it, or"
+            f" {named('cluster.kubeconfig')} and {named('cluster.context')}"
         )
     try:
         leader_timing(settings)
     except ValueError as err:
-        raise SettingError(f"{_named('cluster.lease_duration')}: {err}") from err
+        raise SettingError(f"{named('cluster.lease_duration')}: {err}") from err
 
 
 def leader_timing(settings: Settings) -> Timing:
@@ -306,11 +236,11 @@ def leader_timing(settings: Settings) -> Timing:
 def _check(settings: Settings) -> None:
     if settings.gc.allow_namespaced and not (settings.standalone or settings.cluster_id):
         raise SettingError(
-            f"{_named('gc.allow_namespaced')} needs {_named('cluster_id')}, one that no other"
+            f"{named('gc.allow_namespaced')} needs {named('cluster_id')}, one that no other"
             " operator has: their instances would count as orphans"
         )
     namespaced_gc = settings.gc.allow_namespaced and settings.watch_namespace is None
     if namespaced_gc:
         raise SettingError(
-            f"{_named('gc.allow_namespaced')} says nothing without {_named('watch_namespace')}"
+            f"{named('gc.allow_namespaced')} says nothing without {named('watch_namespace')}"
         )

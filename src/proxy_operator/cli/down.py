@@ -4,10 +4,11 @@ import asyncio
 from datetime import timedelta
 
 from proxy_operator.app.client import open_home
+from proxy_operator.app.given import read_options
 from proxy_operator.app.homes import take_down
 from proxy_operator.app.leaving import names_of
 from proxy_operator.app.serving import loop_factory
-from proxy_operator.app.settings import HomeAddress, Settings, read_options
+from proxy_operator.app.settings import HomeAddress, Settings
 from proxy_operator.cli.console import Console
 from proxy_operator.cli.invocation import CommandError, Invocation
 from proxy_operator.domain.proxy import Proxy

@@ -6,7 +6,8 @@ from datetime import datetime
 from typing import NamedTuple
 
 from proxy_operator.app.client import open_home
-from proxy_operator.app.settings import Settings, read_options
+from proxy_operator.app.given import read_options
+from proxy_operator.app.settings import Settings
 from proxy_operator.app.survey import Survey, open_survey
 from proxy_operator.cli.age import format_age
 from proxy_operator.cli.invocation import CommandError, Invocation

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from proxy_operator.app.settings import Given, Settings, load_settings, read_options
+from proxy_operator.app.given import Given, read_options
+from proxy_operator.app.settings import Settings, load_settings
 
 O = TypeVar("O")  # noqa: E741 - the options of a command
 

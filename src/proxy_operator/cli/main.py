@@ -12,7 +12,7 @@ from typing import Final
 
 import typer
 
-from proxy_operator.app.settings import SettingError
+from proxy_operator.app.given import SettingError
 from proxy_operator.cli.invocation import CommandError, ReaderGoneError, UsageError
 from proxy_operator.cli.output import say
 from proxy_operator.cli.parser import build_parser

@@ -13,8 +13,8 @@ import typer
 from typer.core import TyperCommand
 
 from proxy_operator import __version__
+from proxy_operator.app.given import unknown_variables
 from proxy_operator.app.options import Option, options_of
-from proxy_operator.app.settings import unknown_variables
 from proxy_operator.cli.commands import COMMANDS, Argument, Command
 from proxy_operator.cli.invocation import Invocation, ReaderGoneError
 from proxy_operator.cli.output import say

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from proxy_operator.adapters.web.bind import Bind
+from proxy_operator.app.given import Given, SettingError, read_options
 from proxy_operator.app.options import OPTIONS, options_of
-from proxy_operator.app.settings import Given, SettingError, Settings, load_settings, read_options
+from proxy_operator.app.settings import Settings, load_settings
 
 STANDALONE: Given = {"standalone": True}
 

@@ -10,8 +10,9 @@ from hack.deploy.names import NAMESPACE, WATCHED
 from hack.deploy.rbac import RULES, Scope
 
 from proxy_operator import __version__
+from proxy_operator.app.given import unknown_variables
 from proxy_operator.app.options import options_of
-from proxy_operator.app.settings import load_settings, unknown_variables
+from proxy_operator.app.settings import load_settings
 
 DEPLOY = Path(__file__).resolve().parents[3] / "deploy"
 
