@@ -2,8 +2,8 @@
 
 import contextlib
 import re
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Awaitable, Iterator
+from typing import Final, TypeVar
 
 from proxy_operator.provisioning.errors import (
     EnvironmentProviderError,
@@ -12,7 +12,9 @@ from proxy_operator.provisioning.errors import (
     QuotaExceededError,
     TransientProviderError,
 )
-from proxy_operator.runtime.errors import ForbiddenError, InvalidError, ObjectError
+from proxy_operator.runtime.errors import ForbiddenError, InvalidError, NotFoundError, ObjectError
+
+T = TypeVar("T")
 
 # The message of the ResourceQuota admission plugin: the status has no reason of its own for it.
 _QUOTA: Final = re.compile(
@@ -48,6 +50,14 @@ def making(what: str) -> Iterator[None]:
         raise _refusal(what, err) from err
     except ObjectError as err:
         raise _common(what, err) from err
+
+
+async def or_none(call: Awaitable[T]) -> T | None:
+    """Return what a call returns; None when there is no such object."""
+    try:
+        return await call
+    except NotFoundError:
+        return None
 
 
 def _refusal(what: str, err: ForbiddenError) -> ProviderError:

@@ -5,10 +5,8 @@ that removes something, and from a foreign one by its labels.
 """
 
 import asyncio
-import logging
-from collections.abc import Awaitable
 from datetime import timedelta
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 
@@ -18,13 +16,13 @@ from proxy_operator.adapters.kube.resources import (
     SECRET,
     DeleteOptions,
     Document,
-    Resource,
 )
 from proxy_operator.adapters.providers.kubernetes import manifests, states
-from proxy_operator.adapters.providers.kubernetes.applied import differences
-from proxy_operator.adapters.providers.kubernetes.errors import asking, making
+from proxy_operator.adapters.providers.kubernetes.config_maps import ConfigMaps
+from proxy_operator.adapters.providers.kubernetes.errors import asking, making, or_none
 from proxy_operator.adapters.providers.kubernetes.manifests import PodSettings
 from proxy_operator.adapters.providers.kubernetes.ports import ResourceClient
+from proxy_operator.adapters.providers.kubernetes.recent import Recent
 from proxy_operator.adapters.providers.squid.sha512_crypt import new_salt
 from proxy_operator.adapters.providers.squid.users import users_file
 from proxy_operator.domain.instance import Instance, InstanceState
@@ -38,17 +36,14 @@ from proxy_operator.provisioning.errors import (
     TransientProviderError,
 )
 from proxy_operator.runtime.clock import Clock
-from proxy_operator.runtime.errors import AlreadyExistsError, NotFoundError
+from proxy_operator.runtime.errors import AlreadyExistsError, ConflictError, NotFoundError
 from proxy_operator.runtime.objects import ObjectKey
-
-T = TypeVar("T")
-logger = logging.getLogger(__name__)
 
 FIELD_MANAGER: Final = "proxy-operator"
 APPEARS_WITHIN: Final = timedelta(minutes=1)
 """The API server gives up a request after --request-timeout, 60 s unless set."""
-_REMEMBERED: Final = 1000
-"""Of how many ConfigMaps this process knows that it applied them."""
+_LOOKED_AT: Final = 100
+"""How many Pods are remembered from a look at them to their deletion, which comes at once."""
 _UNFINISHED_AFTER: Final = timedelta(seconds=30)
 """A create has made the Pod's Secret by then, or never will: every call of it is shorter."""
 
@@ -70,7 +65,8 @@ class KubernetesProvider:
         self._cluster_id = cluster_id
         self._namespace = namespace
         self._clock = clock
-        self._applied: dict[tuple[str, str], None] = {}
+        self._configs = ConfigMaps(client, FIELD_MANAGER)
+        self._looked_at = Recent[str, Document](_LOOKED_AT)
 
     @property
     def account(self) -> str:
@@ -98,7 +94,7 @@ class KubernetesProvider:
 
     async def create(self, request: CreateRequest) -> str:
         manifests.check(request)
-        await self._apply(CONFIG_MAP, manifests.config_map(request, self._settings))
+        await self._configs.apply(manifests.config_map(request, self._settings))
         pod, is_new = await self._create_pod(request)
         if (
             is_new
@@ -112,29 +108,19 @@ class KubernetesProvider:
         if pod is None:
             raise InstanceNotFoundError(f"there is no Pod {provider_id}")
         instance = states.instance_of(pod)
+        if instance.state is not InstanceState.TERMINATING and self._is_of_cluster(pod):
+            # As a rule the caller that deletes has looked just before.
+            self._looked_at.note(provider_id, pod)
         if await self._is_unfinished(pod, instance):
             # Only a create knows the password: let the instance be replaced.
             return msgspec.structs.replace(instance, state=InstanceState.STOPPED, message="")
         return instance
 
     async def delete(self, provider_id: str) -> None:
-        pod = await self._find(provider_id)
-        if pod is None:
-            return
-        if pod["metadata"].get("labels", {}).get(CLUSTER_LABEL) != self._cluster_id:
-            raise PermanentProviderError(
-                f"Pod {provider_id} is a foreign instance: it does not carry this operator's labels"
-            )
-        if states.state_of(pod) is InstanceState.TERMINATING:
-            return
-        await self._delete_pod(pod)
-        config = manifests.config_map_of(pod)
-        if config is not None:
-            self._applied.pop((pod["metadata"]["namespace"], config), None)
-            with asking(f"delete ConfigMap {config}"):
-                await _or_none(
-                    self._client.delete(CONFIG_MAP, ObjectKey(pod["metadata"]["namespace"], config))
-                )
+        pod = await self._end(provider_id)
+        config = None if pod is None else manifests.config_map_of(pod)
+        if pod is not None and config is not None:
+            await self._configs.delete(ObjectKey(pod["metadata"]["namespace"], config))
 
     async def list_by_tag(self) -> InstanceList:
         with asking("list Pods"):
@@ -159,7 +145,7 @@ class KubernetesProvider:
             try:
                 return await self._client.create(POD, document, FIELD_MANAGER), True
             except AlreadyExistsError:
-                found = await _or_none(
+                found = await or_none(
                     self._client.get(POD, ObjectKey(request.namespace, request.name))
                 )
         if found is None:
@@ -198,41 +184,12 @@ class KubernetesProvider:
                 await self._delete_pod(pod)
             raise
 
-    async def _apply(self, resource: Resource, document: Document) -> None:
-        """Apply a document; say what changes, never a value.
-
-        What this process applied before is read first and left alone if it is still so. Nothing
-        rests on that memory: applying again what is applied changes nothing.
-        """
-        meta = document["metadata"]
-        namespace, name = meta["namespace"], meta["name"]
-        changes: list[str] | str = "not read"
-        if (namespace, name) in self._applied:
-            with asking(f"read {document['kind']} {name}"):
-                stored = await _or_none(self._client.get(resource, ObjectKey(namespace, name)))
-            changes = differences(document, stored, FIELD_MANAGER) if stored else "new"
-            if not changes:
-                return
-        logger.debug(
-            "applying",
-            extra={
-                "resource": resource.plural,
-                "object": f"{namespace}/{name}",
-                "changes": changes,
-            },
-        )
-        with making(f"apply {document['kind']} {name}"):
-            await self._client.apply(resource, document, FIELD_MANAGER)
-        self._applied[namespace, name] = None
-        if len(self._applied) > _REMEMBERED:
-            del self._applied[next(iter(self._applied))]
-
     async def _find(self, provider_id: str) -> Document | None:
         place = manifests.parse_provider_id(provider_id)
         if place is None:
             return None
         with asking(f"read Pod {provider_id}"):
-            return await _or_none(self._client.get(POD, ObjectKey(*place)))
+            return await or_none(self._client.get(POD, ObjectKey(*place)))
 
     async def _is_unfinished(self, pod: Document, instance: Instance) -> bool:
         """Tell whether the Pod waits for a file that no create will bring any more."""
@@ -249,22 +206,46 @@ class KubernetesProvider:
             if name is None:
                 continue
             with asking(f"read {resource.kind} {name}"):
-                if await _or_none(self._client.get(resource, ObjectKey(namespace, name))) is None:
+                if await or_none(self._client.get(resource, ObjectKey(namespace, name))) is None:
                     return True
         return False
 
-    async def _delete_pod(self, pod: Document) -> None:
-        meta = pod["metadata"]
-        with asking(f"delete Pod {meta['name']}"):
-            await _or_none(
-                self._client.delete(
-                    POD, ObjectKey(meta["namespace"], meta["name"]), DeleteOptions(uid=meta["uid"])
-                )
+    async def _end(self, provider_id: str) -> Document | None:
+        """Ask our Pod of that id to go and return it; None when it is gone or going."""
+        pod = self._looked_at.take(provider_id)
+        if pod is not None and await self._delete_pod(pod, is_unchanged=True):
+            return pod
+        pod = await self._find(provider_id)
+        if pod is None:
+            return None
+        if not self._is_of_cluster(pod):
+            raise PermanentProviderError(
+                f"Pod {provider_id} is a foreign instance: it does not carry this operator's labels"
             )
+        if states.state_of(pod) is InstanceState.TERMINATING:
+            return None
+        await self._delete_pod(pod)
+        return pod
 
+    def _is_of_cluster(self, pod: Document) -> bool:
+        labels = pod["metadata"].get("labels", {})
+        return bool(labels.get(CLUSTER_LABEL) == self._cluster_id)
 
-async def _or_none(call: Awaitable[T]) -> T | None:
-    try:
-        return await call
-    except NotFoundError:
-        return None
+    async def _delete_pod(self, pod: Document, *, is_unchanged: bool = False) -> bool:
+        """Delete this Pod; False if it must be `is_unchanged` since it was read, and is not."""
+        meta = pod["metadata"]
+        version = meta["resourceVersion"] if is_unchanged else None
+        with asking(f"delete Pod {meta['name']}"):
+            try:
+                await self._client.delete(
+                    POD,
+                    ObjectKey(meta["namespace"], meta["name"]),
+                    DeleteOptions(uid=meta["uid"], resource_version=version),
+                )
+            except NotFoundError:
+                pass
+            except ConflictError:
+                if is_unchanged:
+                    return False
+                raise
+        return True

@@ -85,9 +85,11 @@ class FakeCluster:
         self._fail("delete", resource)
         self._settle()
         stored = self._stored((resource, *key))
-        uid = (options or DeleteOptions()).uid
+        uid, version, _ = options or DeleteOptions()
         if uid is not None and stored["metadata"]["uid"] != uid:
             raise ConflictError(f"the UID in the precondition ({uid}) does not match")
+        if version is not None and stored["metadata"]["resourceVersion"] != version:
+            raise ConflictError(f"the version in the precondition ({version}) does not match")
         self.writes.append(("delete", resource, key.name))
         if resource == POD:
             stored["metadata"].setdefault("deletionTimestamp", self._now())

@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import contextlib
 import logging
 from typing import Any
 
@@ -116,22 +115,6 @@ async def test_a_config_map_removed_by_hand_is_made_again_by_the_next_create() -
     assert (await provider.get(provider_id)).state is InstanceState.PROVISIONING
     await provider.create(request)
     assert (await provider.get(provider_id)).state is InstanceState.RUNNING
-
-
-async def test_what_is_remembered_of_config_maps_is_bounded() -> None:
-    cluster = a_cluster()
-    provider = a_provider(cluster)
-    first = a_request(credentials=None)
-    await provider.create(first)
-    for number in range(1000):
-        uid = f"00000000-0000-4000-9000-{number:012d}"
-        proxy = a_proxy(provider="kubernetes", meta={"uid": uid})
-        with contextlib.suppress(ProviderError):
-            await provider.create(a_create_request(proxy))
-        cluster.objects = {}
-    cluster.requests.clear()
-    await provider.create(first)
-    assert cluster.requests[0] == ("apply", CONFIG_MAP)
 
 
 async def test_the_secret_holds_a_hash_and_belongs_to_the_pod() -> None:
@@ -294,6 +277,67 @@ async def test_a_delete_never_hits_a_successor() -> None:
         await provider.delete(provider_id)
     (pod,) = cluster.pods()
     assert "deletionTimestamp" not in pod["metadata"]
+
+
+async def test_a_pod_that_was_just_looked_at_goes_without_another_look() -> None:
+    cluster = a_cluster()
+    provider = a_provider(cluster)
+    provider_id = await provider.create(a_request())
+    await provider.get(provider_id)
+    cluster.requests.clear()
+    await provider.delete(provider_id)
+    assert cluster.requests == [("delete", POD), ("delete", CONFIG_MAP)]
+    await asyncio.sleep(3)
+    assert cluster.pods() == ()
+
+
+async def test_a_pod_that_has_changed_since_it_was_looked_at_is_looked_at_again() -> None:
+    cluster = a_cluster()
+    provider = a_provider(cluster)
+    provider_id = await provider.create(a_request())
+    await provider.get(provider_id)
+    [key] = [key for key in cluster.objects if key[0] == POD]
+    cluster.objects[key]["metadata"]["resourceVersion"] = "999"
+    await provider.delete(provider_id)
+    await asyncio.sleep(3)
+    assert cluster.pods() == ()
+
+
+async def test_a_pod_that_was_taken_from_us_after_the_look_is_left_alone() -> None:
+    cluster = a_cluster()
+    provider = a_provider(cluster)
+    provider_id = await provider.create(a_request())
+    await provider.get(provider_id)
+    [key] = [key for key in cluster.objects if key[0] == POD]
+    cluster.objects[key]["metadata"]["resourceVersion"] = "999"
+    cluster.objects[key]["metadata"]["labels"] = {}
+    with pytest.raises(PermanentProviderError, match="foreign"):
+        await provider.delete(provider_id)
+    assert "deletionTimestamp" not in cluster.pods()[0]["metadata"]
+
+
+async def test_a_look_at_a_pod_on_its_way_out_hides_no_successor() -> None:
+    cluster = a_cluster()
+    provider = a_provider(cluster)
+    request = a_request(credentials=None)
+    provider_id = await provider.create(request)
+    await provider.delete(provider_id)
+    assert (await provider.get(provider_id)).state is InstanceState.TERMINATING
+    await asyncio.sleep(3)
+    await provider.create(request)
+    await provider.delete(provider_id)
+    await asyncio.sleep(3)
+    assert cluster.pods() == ()
+
+
+async def test_a_pod_that_went_after_the_look_is_no_error() -> None:
+    cluster = a_cluster()
+    provider = a_provider(cluster)
+    provider_id = await provider.create(a_request())
+    await provider.get(provider_id)
+    cluster.objects = {key: one for key, one in cluster.objects.items() if key[0] != POD}
+    await provider.delete(provider_id)
+    assert cluster.named(CONFIG_MAP) == set()
 
 
 async def test_an_outdated_pod_is_returned_and_not_touched() -> None:
