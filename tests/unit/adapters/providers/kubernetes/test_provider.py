@@ -256,6 +256,7 @@ async def test_a_terminating_pod_is_asked_once() -> None:
     provider_id = await provider.create(a_request())
     for _ in range(3):
         await provider.delete(provider_id)
+        await provider.get(provider_id)
     assert [one[:2] for one in cluster.writes].count(("delete", POD)) == 1
 
 
@@ -313,6 +314,18 @@ async def test_a_pod_that_was_taken_from_us_after_the_look_is_left_alone() -> No
     cluster.objects[key]["metadata"]["labels"] = {}
     with pytest.raises(PermanentProviderError, match="foreign"):
         await provider.delete(provider_id)
+    assert "deletionTimestamp" not in cluster.pods()[0]["metadata"]
+
+
+async def test_a_foreign_pod_that_was_looked_at_is_left_alone() -> None:
+    cluster = a_cluster()
+    provider_id = await a_provider(cluster).create(a_request())
+    other = KubernetesProvider(
+        cluster, PodSettings(image="x"), cluster_id="cluster-2", namespace=None, clock=a_clock()
+    )
+    await other.get(provider_id)
+    with pytest.raises(PermanentProviderError, match="foreign"):
+        await other.delete(provider_id)
     assert "deletionTimestamp" not in cluster.pods()[0]["metadata"]
 
 
