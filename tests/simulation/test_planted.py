@@ -8,7 +8,7 @@ import pytest
 from tests.simulation.planted import PLANTED
 from tests.simulation.run import simulate
 
-FIRST_SEEDS = range(1, 11)
+FIRST_SEEDS = range(1, 31)
 
 
 @pytest.fixture(autouse=True)
