@@ -76,8 +76,10 @@ def _show_report(p: Pass, report: HealthReport) -> None:
         HealthyReason.AUTH_FAILED if report.error is ProbeError.AUTH else HealthyReason.PROBE_FAILED
     )
     message = f"{report.error}: {report.detail}" if report.error else report.detail
+    # Another class is news: a password that is refused needs other hands than a dead proxy.
+    is_news = before is not ConditionStatus.FALSE or _reason(p.proxy) != reason
     p.set_condition(ConditionType.HEALTHY, ConditionStatus.FALSE, reason, message)
-    if before is not ConditionStatus.FALSE:
+    if is_news:
         p.tell(BECAME_UNHEALTHY, message)
 
 

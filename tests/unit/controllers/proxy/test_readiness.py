@@ -89,6 +89,18 @@ async def test_a_proxy_that_may_not_be_probed_says_so_once():
     assert world.events.reasons() == ["ProbeDenied"]
 
 
+async def test_a_proxy_that_begins_to_refuse_its_login_says_so_once():
+    world = await a_world(an_external())
+    await world.one_pass()
+    for error in (ProbeError.TIMEOUT, ProbeError.REFUSED, ProbeError.AUTH, ProbeError.AUTH):
+        await world.report(is_healthy=False, error=error, detail=f"why: {error}")
+        await world.one_pass()
+    assert [message for _, _, message in world.events.told] == [
+        "timeout: why: timeout",
+        "auth: why: auth",
+    ]
+
+
 async def test_a_proxy_that_failed_before_it_was_forbidden_says_so_too():
     world = await a_world(an_external())
     await world.one_pass()
