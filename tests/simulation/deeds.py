@@ -93,7 +93,8 @@ async def withdraw(universe: Universe, cluster: Cluster, happening: Happening) -
     def restore() -> None:
         universe.group.create_task(rotate(universe, cluster, happening))
 
-    asyncio.get_running_loop().call_later(900 * happening.amount, restore)
+    loop = asyncio.get_running_loop()
+    universe.restores.append(loop.call_later(900 * happening.amount, restore))
 
 
 async def misspell(universe: Universe, cluster: Cluster, happening: Happening) -> None:
@@ -141,6 +142,8 @@ async def mend(universe: Universe) -> None:
     names = {instance_name(p.metadata.uid) for c in universe.clusters for p in c.proxies()}
     for machine in [m for m in universe.foreign if m.name in names]:
         cloud_deeds.withdraw_usurper(universe, machine)
+    for restore in universe.restores:
+        restore.cancel()
     for number, cluster in enumerate(universe.clusters):
         await rotate(universe, cluster, Happening(0, "rotate", number, 0, 0, 0))
         for proxy in cluster.proxies():

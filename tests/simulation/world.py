@@ -77,6 +77,8 @@ class Universe:
         self.foreign: list[Machine] = []
         self.clusters = [Cluster(self, number, one) for number, one in enumerate(plan.limits)]
         self.group = asyncio.TaskGroup()
+        self.restores: list[asyncio.TimerHandle] = []
+        """Secrets that somebody will bring back."""
 
     def machine_at(self, zone: str, name: str) -> Machine | None:
         """Return an instance, one that nobody can see yet included."""
