@@ -17,12 +17,12 @@ from proxy_operator.domain.proxy import Proxy
 from proxy_operator.health import schedule, verdict
 from proxy_operator.health.board import HealthBoard, Notify
 from proxy_operator.health.check import Check, read_check
+from proxy_operator.health.inquiry import Inquirer
 from proxy_operator.health.ports import (
     CredentialsReader,
     LocalProbeError,
     ProbeOutcome,
     Prober,
-    ProbeRequest,
     Recorder,
 )
 from proxy_operator.health.schedule import Schedule
@@ -33,9 +33,6 @@ from proxy_operator.runtime.objects import key_of
 from proxy_operator.runtime.store import Store, StoreEvent
 
 logger = logging.getLogger(__name__)
-
-# A prober keeps its own deadline; this much later it is taken for stuck and cut off.
-SLACK = timedelta(seconds=1)
 
 # Timers of event loops are no finer than this, in seconds: a probe so little early is on time,
 # and waiting out the rest would only spin.
@@ -82,11 +79,10 @@ class HealthEngine:
         settings: HealthSettings,
     ) -> None:
         self._proxies = proxies
-        self._prober = prober
-        self._credentials = credentials
         self._clock = clock
         self._recorder = recorder
         self._settings = settings
+        self._inquirer = Inquirer(prober, credentials, clock, settings.targets, settings.allowed)
         self._board = HealthBoard()
         self._schedule = Schedule()
         self._watched: dict[str, _Watched] = {}
@@ -234,58 +230,14 @@ class HealthEngine:
 
     async def _probe(self, watched: _Watched, lag: timedelta) -> None:
         try:
-            outcome = self._withheld(watched.proxy)
-            if outcome is None:
-                outcome = await self._ask(watched.proxy)
+            outcome, is_sent = await self._inquirer.ask(watched.proxy)
+            if is_sent:
                 self._recorder.probed(watched.key, outcome, lag)
             self._judge(watched, outcome)
         except LocalProbeError as err:
             logger.warning("could not probe from here: %s", err, extra={"proxy": str(watched.key)})
         except Exception:  # the engine outlives a fault in one probe, which says nothing of a proxy
             logger.exception("a probe broke", extra={"proxy": str(watched.key)})
-
-    def _withheld(self, proxy: Proxy) -> ProbeOutcome | None:
-        """Say why nothing is sent to a proxy; None when it is probed.
-
-        One whose credentials cannot be had is of no use to anybody, even if it answers without.
-        """
-        refusal = self._settings.allowed.refusal(proxy)
-        if refusal is not None:
-            return ProbeOutcome(error=ProbeError.NOT_ALLOWED, detail=refusal, latency=timedelta())
-        try:
-            self._credentials.credentials_for(proxy)
-        except ValueError as err:
-            return ProbeOutcome(error=ProbeError.AUTH, detail=str(err), latency=timedelta())
-        return None
-
-    async def _ask(self, proxy: Proxy) -> ProbeOutcome:
-        request = self._request(proxy)
-        started = self._clock.monotonic()
-        try:
-            async with asyncio.timeout((request.timeout + SLACK).total_seconds()):
-                return await self._prober.probe(request)
-        except TimeoutError:
-            return ProbeOutcome(
-                error=ProbeError.TIMEOUT,
-                detail="the probe did not end in time",
-                latency=timedelta(seconds=self._clock.monotonic() - started),
-            )
-
-    def _request(self, proxy: Proxy) -> ProbeRequest:
-        address, url = proxy.address, target_of(proxy, self._settings.targets)
-        if address is None or url is None:
-            raise LookupError("a proxy under watch lost its address or target unnoticed")
-        check = _check(proxy)
-        return ProbeRequest(
-            host=address[0],
-            port=address[1],
-            scheme=proxy.spec.scheme,
-            credentials=self._credentials.credentials_for(proxy),
-            url=url,
-            expected_status=check.expected_status,
-            timeout=check.timeout,
-            networks=self._settings.allowed.networks_of(proxy),
-        )
 
     def _judge(self, watched: _Watched, outcome: ProbeOutcome) -> None:
         thresholds = _check(watched.proxy).thresholds

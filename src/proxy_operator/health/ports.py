@@ -76,7 +76,7 @@ class CredentialsReader(Protocol):
     def credentials_for(self, proxy: Proxy) -> Credentials | None:
         """Return credentials, or None when the proxy needs none.
 
-        ValueError says why they are missing or unusable; the caller probes without them.
+        ValueError says why they are missing or unusable; the caller then sends nothing.
         """
 
 

@@ -76,8 +76,10 @@ class FakeCredentials:
 
     def __init__(self) -> None:
         self.known: dict[str, Credentials | ValueError] = {}
+        self.readings = 0
 
     def credentials_for(self, proxy: Proxy) -> Credentials | None:
+        self.readings += 1
         found = self.known.get(proxy.metadata.name)
         if isinstance(found, ValueError):
             raise found

@@ -513,6 +513,14 @@ async def test_rotated_credentials_are_used_by_the_next_probe():
         assert world.prober.last("192.0.2.1").credentials == Credentials("u", "new")
 
 
+async def test_credentials_are_read_once_a_probe():
+    world = World()
+    async with world.running():
+        world.add()
+        await asyncio.sleep(100)
+        assert world.credentials.readings == len(world.prober.sent) > 2
+
+
 async def test_without_its_credentials_a_proxy_is_not_healthy_though_it_would_answer():
     world = World()
     world.credentials.known["p1"] = ValueError("Secret default/s was not found")
