@@ -13,7 +13,7 @@ import pytest
 from proxy_operator.adapters.probing.prober import ProxyProber
 from proxy_operator.domain.health import ProbeError
 from proxy_operator.domain.proxy import Scheme
-from proxy_operator.health.ports import Prober, ProbeRequest
+from proxy_operator.health.ports import Prober, ProbeRequest, TargetRequest
 from proxy_operator.runtime.clock import SystemClock
 from tests.unit.adapters.probing.servers import OK, saying, serving, silent
 from tests.unit.health.fakes import BLACK_HOLE, FakeProber, failed, ok
@@ -28,6 +28,12 @@ class World(NamedTuple):
     good: tuple[str, int]
     refusing: tuple[str, int]
     silent: tuple[str, int]
+
+    def target(self, address: tuple[str, int]) -> TargetRequest:
+        """What asks the server at an address itself, without a proxy."""
+        return TargetRequest(
+            url=f"http://{address[0]}:{address[1]}/", expected_status=None, timeout=TIMEOUT
+        )
 
 
 @asynccontextmanager
@@ -45,6 +51,7 @@ async def real() -> AsyncIterator[World]:
 async def fake() -> AsyncIterator[World]:
     prober = FakeProber()
     prober.answers = {"good": ok(5), "refusing": failed(ProbeError.REFUSED), "silent": BLACK_HOLE}
+    prober.targets = {f"http://{host}:1/": answer for host, answer in prober.answers.items()}
     yield World(prober, ("good", 1), ("refusing", 1), ("silent", 1))
 
 
@@ -94,3 +101,21 @@ async def test_a_cancelled_probe_ends_at_once(world):
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):
                 await subject.prober.probe(a_request(subject.silent))
+
+
+@worlds
+async def test_a_target_is_asked_without_a_proxy(world):
+    async with world() as subject:
+        good = await subject.prober.probe_directly(subject.target(subject.good))
+        bad = await subject.prober.probe_directly(subject.target(subject.refusing))
+    assert (good.error, good.detail) == (None, "")
+    assert bad.error is ProbeError.REFUSED
+    assert bad.detail
+
+
+@worlds
+async def test_the_deadline_holds_without_a_proxy(world):
+    async with world() as subject:
+        async with asyncio.timeout(TIMEOUT.total_seconds() + 2):
+            outcome = await subject.prober.probe_directly(subject.target(subject.silent))
+    assert outcome.error is ProbeError.TIMEOUT

@@ -12,18 +12,23 @@ from proxy_operator.domain.secret import Credentials
 from proxy_operator.runtime.objects import ObjectKey
 
 
-class ProbeRequest(msgspec.Struct, kw_only=True, frozen=True):
+class TargetRequest(msgspec.Struct, kw_only=True, frozen=True):
+    """What is fetched, and what counts as success."""
+
+    url: str
+    expected_status: int | None
+    """None accepts any 2xx."""
+    timeout: timedelta
+    """Bound on the whole probe."""
+
+
+class ProbeRequest(TargetRequest, kw_only=True, frozen=True):
     """One probe: fetch `url` through the proxy at `host:port`."""
 
     host: str
     port: int
     scheme: Scheme
     credentials: Credentials | None
-    url: str
-    expected_status: int | None
-    """None accepts any 2xx."""
-    timeout: timedelta
-    """Bound on the whole probe."""
     networks: tuple[Network, ...] | None = None
     """Where the address that is connected to must lie; None is anywhere."""
 
@@ -51,6 +56,8 @@ class ProbeOutcome(msgspec.Struct, kw_only=True, frozen=True):
     latency: timedelta
     """From the start to the first byte of the answer (to the failure, when failed)."""
     phases: ProbePhases = ProbePhases()
+    connect_status: int | None = None
+    """The status that the proxy refused CONNECT with, if that was the failure."""
 
 
 class LocalProbeError(Exception):
@@ -68,6 +75,9 @@ class Prober(Protocol):
 
         Whatever proxy or target do is an outcome. Raises only LocalProbeError.
         """
+
+    async def probe_directly(self, request: TargetRequest) -> ProbeOutcome:
+        """Fetch the target from here, without a proxy; the same promises as of `probe`."""
 
 
 class CredentialsReader(Protocol):

@@ -51,6 +51,9 @@ class Unasked:
     async def probe(self, *_: Any) -> ProbeOutcome:
         raise NotImplementedError
 
+    async def probe_directly(self, *_: Any) -> ProbeOutcome:
+        raise NotImplementedError
+
 
 class Site:
     """An operator's fleet on a fake provider, beside a provider that cannot be made."""

@@ -9,15 +9,21 @@ from typing import NamedTuple
 from proxy_operator.domain.health import ProbeError
 from proxy_operator.domain.proxy import Proxy
 from proxy_operator.domain.secret import Credentials
-from proxy_operator.health.ports import ProbeOutcome, ProbeRequest
+from proxy_operator.health.ports import ProbeOutcome, ProbeRequest, TargetRequest
 from proxy_operator.runtime.objects import ObjectKey
 
 BLACK_HOLE = "black hole"
+Reply = ProbeOutcome | Exception | str
 
 
 class Sent(NamedTuple):
     at: float
     request: ProbeRequest
+
+
+class Asked(NamedTuple):
+    at: float
+    request: TargetRequest
 
 
 def ok(millis: float = 50) -> ProbeOutcome:
@@ -29,11 +35,16 @@ def failed(error: ProbeError = ProbeError.REFUSED, detail: str = "it failed") ->
 
 
 class FakeProber:
-    """Answers by host after the outcome's latency, as proxies do; `answers` is the world."""
+    """Answers by host after the outcome's latency, as proxies do; `answers` is the world.
+
+    Asked without a proxy, it answers by URL, from `targets`.
+    """
 
     def __init__(self) -> None:
-        self.answers: dict[str, ProbeOutcome | Exception | str] = {}
+        self.answers: dict[str, Reply] = {}
+        self.targets: dict[str, Reply] = {}
         self.sent: list[Sent] = []
+        self.asked: list[Asked] = []
         self.in_flight: defaultdict[str, int] = defaultdict(int)
         self.most_in_flight: defaultdict[str, int] = defaultdict(int)
         self.at_once = self.most_at_once = 0
@@ -47,13 +58,22 @@ class FakeProber:
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         try:
-            return await self._answer(request)
+            return await self._answer(self.answers.get(host, ok()), request)
         finally:
             self.in_flight[host] -= 1
             self.at_once -= 1
 
-    async def _answer(self, request: ProbeRequest) -> ProbeOutcome:
-        answer = self.answers.get(request.host, ok())
+    async def probe_directly(self, request: TargetRequest) -> ProbeOutcome:
+        url = request.url
+        self.asked.append(Asked(asyncio.get_running_loop().time(), request))
+        self.in_flight[url] += 1
+        self.most_in_flight[url] = max(self.most_in_flight[url], self.in_flight[url])
+        try:
+            return await self._answer(self.targets.get(url, ok()), request)
+        finally:
+            self.in_flight[url] -= 1
+
+    async def _answer(self, answer: Reply, request: TargetRequest) -> ProbeOutcome:
         if isinstance(answer, str):
             await asyncio.sleep(request.timeout.total_seconds() if self.keeps_deadline else 1e6)
             return ProbeOutcome(

@@ -41,24 +41,27 @@ class Resolver:
         """Let the threads end."""
         self._executor.shutdown(wait=False, cancel_futures=True)
 
-    async def resolve(self, host: str, port: int) -> list[Address]:
-        """Return the addresses, best first, at least one. FailedProbeError of class dns."""
+    async def resolve(self, host: str, port: int, peer: str) -> list[Address]:
+        """Return the addresses, best first, at least one. FailedProbeError of class dns.
+
+        `peer` is whose name it is, for the clause of a fault.
+        """
         if is_literal(host):
             if "%" not in host:
                 return [Address(host, port)]
             # Not a look-up: it only reads the literal and its zone.
-            return _look_up(host, port, socket.AI_NUMERICHOST)
+            return _look_up(host, port, socket.AI_NUMERICHOST, peer)
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._executor, _look_up, host, port, 0)
+        return await loop.run_in_executor(self._executor, _look_up, host, port, 0, peer)
 
 
-def _look_up(host: str, port: int, flags: int) -> list[Address]:
+def _look_up(host: str, port: int, flags: int, peer: str) -> list[Address]:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
     except (OSError, UnicodeError) as err:
         reason = (getattr(err, "strerror", None) or "not a valid name").lower()
         raise FailedProbeError(
-            ProbeError.DNS, f"the proxy's name was not resolved: {reason}"
+            ProbeError.DNS, f"the {peer}'s name was not resolved: {reason}"
         ) from err
     addresses = [_address(*sockaddr) for *_, sockaddr in found]
     return list(dict.fromkeys(addresses))[:MOST_ADDRESSES]
@@ -79,7 +82,7 @@ def is_literal(host: str) -> bool:
     return True
 
 
-async def connect(addresses: list[Address]) -> SocketChannel:
+async def connect(addresses: list[Address], peer: str) -> SocketChannel:
     """Return an open connection; the caller closes it.
 
     FailedProbeError of the address that failed last. OSError when this machine cannot connect to
@@ -92,7 +95,7 @@ async def connect(addresses: list[Address]) -> SocketChannel:
     except OSError as err:
         if is_local(err):
             raise
-        raise connect_fault(err) from err
+        raise connect_fault(err, peer) from err
 
 
 async def _connect_one(address: Address) -> SocketChannel:

@@ -22,27 +22,30 @@ _LOCAL: Final = {
 class FailedProbeError(Exception):
     """The probe failed: class, and one clause."""
 
-    def __init__(self, error: ProbeError, detail: str) -> None:
+    def __init__(
+        self, error: ProbeError, detail: str, *, connect_status: int | None = None
+    ) -> None:
         super().__init__(detail)
         self.error = error
         self.detail = detail
+        self.connect_status = connect_status
 
 
 def is_local(err: OSError) -> bool:
-    """Tell whether this machine, not the proxy, is to blame."""
+    """Tell whether this machine, not its peer, is to blame."""
     return err.errno in _LOCAL
 
 
-def connect_fault(err: OSError) -> FailedProbeError:
-    """Name what kept a connection from being made."""
+def connect_fault(err: OSError, peer: str) -> FailedProbeError:
+    """Name what kept a connection from being made; `peer` is `proxy` or `target`."""
     if err.errno == errno.ETIMEDOUT:
-        return FailedProbeError(ProbeError.TIMEOUT, "connecting to the proxy took too long")
+        return FailedProbeError(ProbeError.TIMEOUT, f"connecting to the {peer} took too long")
     if err.errno == errno.ECONNREFUSED:
-        return FailedProbeError(ProbeError.REFUSED, "the proxy refused the connection")
+        return FailedProbeError(ProbeError.REFUSED, f"the {peer} refused the connection")
     if err.errno == errno.ECONNRESET:
-        return FailedProbeError(ProbeError.REFUSED, "the proxy reset the connection")
+        return FailedProbeError(ProbeError.REFUSED, f"the {peer} reset the connection")
     reason = (err.strerror or "unknown reason").lower()
-    return FailedProbeError(ProbeError.REFUSED, f"the proxy cannot be reached: {reason}")
+    return FailedProbeError(ProbeError.REFUSED, f"the {peer} cannot be reached: {reason}")
 
 
 def tls_fault(err: ssl.SSLError, peer: str) -> FailedProbeError:

@@ -1,6 +1,7 @@
 """The order of a probe: connect, tunnel, ask, judge the answer, all within one deadline.
 
-One path for every mix of proxy and target scheme; only the layers of the channel differ.
+One path for every mix of proxy and target scheme, and for a target without a proxy; only the layers
+of the channel differ.
 """
 
 import asyncio
@@ -9,28 +10,34 @@ from datetime import timedelta
 from enum import StrEnum
 
 from proxy_operator.adapters.probing.channel import Channel, TlsChannel
-from proxy_operator.adapters.probing.connect import Resolver, connect
+from proxy_operator.adapters.probing.connect import Address, Resolver, connect
 from proxy_operator.adapters.probing.fault import FailedProbeError, is_local, tls_fault
 from proxy_operator.adapters.probing.head import Head, read_head
 from proxy_operator.adapters.probing.target import (
     Target,
     connect_request,
     forwarded_request,
+    own_request,
     parse_target,
-    tunnelled_request,
 )
 from proxy_operator.domain.allow_list import is_within, refused_endpoint
 from proxy_operator.domain.health import ProbeError
 from proxy_operator.domain.proxy import Scheme
-from proxy_operator.health.ports import LocalProbeError, ProbeOutcome, ProbePhases, ProbeRequest
+from proxy_operator.health.ports import (
+    LocalProbeError,
+    ProbeOutcome,
+    ProbePhases,
+    ProbeRequest,
+    TargetRequest,
+)
 from proxy_operator.runtime.clock import Clock
 
 
 class _Step(StrEnum):
     """What a probe is at, as the end of `took too long: ...`."""
 
-    RESOLVE = "resolving the proxy's name"
-    CONNECT = "connecting to the proxy"
+    RESOLVE = "resolving the {peer}'s name"
+    CONNECT = "connecting to the {peer}"
     PROXY_TLS = "the TLS handshake with the proxy"
     TUNNEL = "the proxy's answer to CONNECT"
     TARGET_TLS = "the TLS handshake with the target"
@@ -53,14 +60,19 @@ class ProxyProber:
     async def probe(self, request: ProbeRequest) -> ProbeOutcome:
         return await _Probe(request, self._context, self._resolver, self._clock).run()
 
+    async def probe_directly(self, request: TargetRequest) -> ProbeOutcome:
+        return await _Probe(request, self._context, self._resolver, self._clock).run()
+
 
 class _Probe:
-    """One probe: what it has reached, and when."""
+    """One probe: what it has reached, and when. A request that names no proxy goes without."""
 
     def __init__(
-        self, request: ProbeRequest, context: ssl.SSLContext, resolver: Resolver, clock: Clock
+        self, request: TargetRequest, context: ssl.SSLContext, resolver: Resolver, clock: Clock
     ) -> None:
         self._request = request
+        self._proxy = request if isinstance(request, ProbeRequest) else None
+        self._peer = "target" if self._proxy is None else "proxy"
         self._context = context
         self._resolver = resolver
         self._clock = clock
@@ -78,7 +90,7 @@ class _Probe:
             return self._outcome(fault)
         except TimeoutError:
             error = ProbeError.DNS if self._step is _Step.RESOLVE else ProbeError.TIMEOUT
-            return self._outcome(FailedProbeError(error, f"took too long: {self._step.value}"))
+            return self._outcome(FailedProbeError(error, f"took too long: {self._at}"))
         except ssl.SSLError as err:
             return self._outcome(tls_fault(err, self._tls_peer()))
         except OSError as err:
@@ -96,45 +108,65 @@ class _Probe:
             ) from err
 
     async def _fetch(self, target: Target) -> Head:
-        request = self._request
-        addresses = await self._resolver.resolve(request.host, request.port)
-        if request.networks is not None:
-            addresses = [one for one in addresses if is_within(request.networks, one.host)]
-        if not addresses:
-            raise FailedProbeError(
-                ProbeError.NOT_ALLOWED, refused_endpoint(request.host, request.port)
-            )
-        self._step = _Step.CONNECT
+        proxy = self._proxy
         # Of the addresses just looked at, never of the name: it may lead elsewhere by now.
-        connection = await connect(addresses)
+        addresses = await self._addresses(target)
+        self._step = _Step.CONNECT
+        connection = await connect(addresses, self._peer)
         try:
-            channel: Channel = connection
-            if request.scheme is Scheme.HTTPS:
-                channel = await self._wrap(channel, _Step.PROXY_TLS, _server_name(request.host))
+            if proxy is not None:
+                return await self._fetch_through(proxy, connection, target)
             self._end_phase("connect")
-            if not target.is_https:
-                return await self._ask(channel, forwarded_request(target, request.credentials))
-            channel = await self._tunnel(channel, target)
-            return await self._ask(channel, tunnelled_request(target))
+            return await self._fetch_from(connection, target)
         finally:
             connection.close()
 
-    async def _tunnel(self, channel: Channel, target: Target) -> Channel:
+    async def _addresses(self, target: Target) -> list[Address]:
+        proxy = self._proxy
+        if proxy is None:
+            return await self._resolver.resolve(target.host, target.port, self._peer)
+        addresses = await self._resolver.resolve(proxy.host, proxy.port, self._peer)
+        if proxy.networks is not None:
+            addresses = [one for one in addresses if is_within(proxy.networks, one.host)]
+        if not addresses:
+            raise FailedProbeError(ProbeError.NOT_ALLOWED, refused_endpoint(proxy.host, proxy.port))
+        return addresses
+
+    async def _fetch_through(
+        self, proxy: ProbeRequest, connection: Channel, target: Target
+    ) -> Head:
+        channel = connection
+        if proxy.scheme is Scheme.HTTPS:
+            channel = await self._wrap(channel, _Step.PROXY_TLS, _server_name(proxy.host))
+        self._end_phase("connect")
+        if not target.is_https:
+            return await self._ask(channel, forwarded_request(target, proxy.credentials))
+        early = await self._open_tunnel(channel, connect_request(target, proxy.credentials))
+        return await self._fetch_from(channel, target, early)
+
+    async def _fetch_from(self, channel: Channel, target: Target, early: bytes = b"") -> Head:
+        """Ask the target at the other end of the channel; `early` is what it said already."""
+        if target.is_https:
+            name = _server_name(target.host)
+            channel = await self._wrap(channel, _Step.TARGET_TLS, name, early)
+            self._end_phase("tls")
+        return await self._ask(channel, own_request(target))
+
+    async def _open_tunnel(self, channel: Channel, request: bytes) -> bytes:
+        """Return what the target said before it was asked anything."""
         self._step = _Step.TUNNEL
-        await channel.send(connect_request(target, self._request.credentials))
-        head = await read_head(channel, "proxy", self._clock)
+        await channel.send(request)
+        head = await read_head(channel, self._peer, self._clock)
         if head.status == 407:
             raise self._auth_fault()
         if not 200 <= head.status < 300:
             raise FailedProbeError(
-                ProbeError.STATUS, f"the proxy answered CONNECT with status {head.status}"
+                ProbeError.STATUS,
+                f"the proxy answered CONNECT with status {head.status}",
+                connect_status=head.status,
             )
         self._end_phase("proxy_connect")
-        tunnel = await self._wrap(
-            channel, _Step.TARGET_TLS, _server_name(target.host), early=head.rest
-        )
-        self._end_phase("tls")
-        return tunnel
+        return head.rest
 
     async def _wrap(
         self, channel: Channel, step: _Step, server_name: str, early: bytes = b""
@@ -147,14 +179,14 @@ class _Probe:
     async def _ask(self, channel: Channel, request: bytes) -> Head:
         self._step = _Step.ANSWER
         await channel.send(request)
-        head = await read_head(channel, "proxy", self._clock)
+        head = await read_head(channel, self._peer, self._clock)
         self._phases["first_byte"] = head.began_at - self._phase_at
         return head
 
     def _judge(self, head: Head) -> None:
         # Before anything else: a proxy that wants other credentials is of no use to anybody,
         # whatever status the probe was told to expect.
-        if head.status == 407:
+        if head.status == 407 and self._proxy is not None:
             raise self._auth_fault()
         expected = self._request.expected_status
         if head.status == expected or (expected is None and 200 <= head.status < 300):
@@ -165,7 +197,7 @@ class _Probe:
         )
 
     def _auth_fault(self) -> FailedProbeError:
-        sent = self._request.credentials is not None
+        sent = self._proxy is not None and self._proxy.credentials is not None
         return FailedProbeError(
             ProbeError.AUTH,
             "the proxy did not accept the credentials (407)"
@@ -179,7 +211,11 @@ class _Probe:
             if self._step in {_Step.PROXY_TLS, _Step.TARGET_TLS}
             else ProbeError.PROTOCOL
         )
-        return FailedProbeError(error, f"the connection broke during {self._step.value}")
+        return FailedProbeError(error, f"the connection broke during {self._at}")
+
+    @property
+    def _at(self) -> str:
+        return self._step.value.format(peer=self._peer)
 
     def _tls_peer(self) -> str:
         return "proxy" if self._step in {_Step.PROXY_TLS, _Step.TUNNEL} else "target"
@@ -198,6 +234,7 @@ class _Probe:
             detail=fault.detail if fault else "",
             latency=timedelta(seconds=end - self._started_at),
             phases=ProbePhases(**self._phases),
+            connect_status=fault.connect_status if fault else None,
         )
 
 

@@ -27,6 +27,11 @@ class Target(NamedTuple):
     path: str
     """Path and query."""
 
+    @property
+    def port(self) -> int:
+        """Where it listens: the end of `authority`."""
+        return int(self.authority.rpartition(":")[2])
+
 
 @lru_cache(maxsize=4096)
 def parse_target(url: str) -> Target:
@@ -61,8 +66,8 @@ def connect_request(target: Target, credentials: Credentials | None) -> bytes:
     ).encode()
 
 
-def tunnelled_request(target: Target) -> bytes:
-    """Ask the target itself; the proxy neither sees nor needs credentials here."""
+def own_request(target: Target) -> bytes:
+    """Ask the target itself, in a tunnel or without any proxy: it must not see credentials."""
     return _get(target.path, target.host_header, "")
 
 

@@ -492,7 +492,7 @@ class _Known(Resolver):
         super().__init__()
         self._addresses = [Address(*address) for address in addresses]
 
-    async def resolve(self, host: str, port: int) -> list[Address]:
+    async def resolve(self, host: str, port: int, peer: str) -> list[Address]:
         return self._addresses
 
 
@@ -571,7 +571,7 @@ async def test_no_address_answers(prober, clogged):
 
 async def test_a_resolver_that_does_not_answer(prober):
     class Stuck(Resolver):
-        async def resolve(self, host: str, port: int) -> list[Address]:
+        async def resolve(self, host: str, port: int, peer: str) -> list[Address]:
             await asyncio.sleep(60)
             raise FailedProbeError(ProbeError.DNS, "never")
 

@@ -4,8 +4,8 @@ from proxy_operator.adapters.probing.target import (
     Target,
     connect_request,
     forwarded_request,
+    own_request,
     parse_target,
-    tunnelled_request,
 )
 from proxy_operator.domain.secret import Credentials
 
@@ -67,7 +67,7 @@ def test_no_url_smuggles_a_line_into_a_request():
     target = parse_target("http://a.example/x\r\nEvil: 1\r\n\r\nGET /?a\r\nb \x0b\x85")
     for request in (
         forwarded_request(target, None),
-        tunnelled_request(target),
+        own_request(target),
         connect_request(target, None),
     ):
         head, end, rest = request.partition(b"\r\n\r\n")
