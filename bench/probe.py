@@ -28,11 +28,12 @@ import uvloop
 
 from proxy_operator.adapters.probing.prober import ProxyProber
 from proxy_operator.adapters.probing.tls import probe_tls_context
+from proxy_operator.domain.event import EventKind
 from proxy_operator.domain.meta import ObjectMeta
 from proxy_operator.domain.proxy import Endpoint, HealthCheck, Mode, Proxy, ProxySpec, Scheme
 from proxy_operator.domain.secret import Credentials
 from proxy_operator.health.engine import HealthEngine, HealthSettings
-from proxy_operator.health.ports import ProbeOutcome, ProbeRequest
+from proxy_operator.health.ports import Ports, ProbeOutcome, ProbeRequest
 from proxy_operator.runtime.clock import SystemClock
 from proxy_operator.runtime.objects import ObjectKey
 from proxy_operator.runtime.store import Store
@@ -138,6 +139,11 @@ class NoCredentials:
         return None
 
 
+class NoEvents:
+    def record(self, _proxy: Proxy, _event: EventKind, _message: str) -> None:
+        pass
+
+
 class Lags:
     """Keeps how late probes were."""
 
@@ -165,7 +171,8 @@ async def run_engine(port: int, ca: Path, options: argparse.Namespace) -> dict[s
         store.put(Proxy(metadata=ObjectMeta(name=f"p{n}", uid=f"uid-{n}"), spec=spec))
     clock = SystemClock()
     prober = ProxyProber(probe_tls_context(ca), clock)
-    engine = HealthEngine(store, prober, NoCredentials(), clock, lags, HealthSettings())
+    ports = Ports(prober, NoCredentials(), lags, NoEvents())
+    engine = HealthEngine(store, ports, clock, HealthSettings())
     engine.subscribe(lambda _: True)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(engine.run())

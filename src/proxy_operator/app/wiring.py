@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
 
+from proxy_operator.adapters.metrics.collectors import GuardCollector
 from proxy_operator.adapters.metrics.families import Registry as MetricsRegistry
 from proxy_operator.adapters.metrics.families import new_registry
 from proxy_operator.adapters.metrics.recorders import (
@@ -31,6 +32,7 @@ from proxy_operator.domain.names import CLOUD_INIT_LABEL, CREDENTIALS_LABEL
 from proxy_operator.domain.proxy import Proxy
 from proxy_operator.domain.secret import Secret
 from proxy_operator.health.engine import HealthEngine, HealthSettings
+from proxy_operator.health.ports import Ports as HealthPorts
 from proxy_operator.health.ports import Prober
 from proxy_operator.health.targets import TargetRules
 from proxy_operator.provisioning.brake import BrakedProvider, BrakeLimits
@@ -128,16 +130,15 @@ def build_fleet(base: Foundations, settings: Settings, own_url: str | None) -> F
     allowed = AllowList(settings.health.allow_endpoints, settings.health.allow_urls)
     health = HealthEngine(
         proxies.store,
-        base.prober,
-        reader,
+        HealthPorts(base.prober, reader, ProbeRecorder(base.metrics), base.events),
         base.clock,
-        ProbeRecorder(base.metrics),
         HealthSettings(
             workers=settings.health.probe_workers,
             targets=TargetRules(health_url=settings.health.url, own_url=own_url),
             allowed=allowed,
         ),
     )
+    GuardCollector(base.metrics, health.holding)
     fleet = Fleet(
         proxies=proxies,
         secrets=(credentials, cloud_init),

@@ -48,6 +48,8 @@ DELETION_BLOCKED = EventKind(EventType.WARNING, "DeletionBlocked", "Delete")
 BECAME_HEALTHY = EventKind(EventType.NORMAL, "BecameHealthy", "Probe")
 BECAME_UNHEALTHY = EventKind(EventType.WARNING, "BecameUnhealthy", "Probe")
 PROBE_DENIED = EventKind(EventType.WARNING, "ProbeDenied", "Probe")
+VERDICT_HELD = EventKind(EventType.WARNING, "VerdictHeld", "Probe")
+VERDICT_RELEASED = EventKind(EventType.NORMAL, "VerdictReleased", "Probe")
 ORPHAN_DELETED = EventKind(EventType.WARNING, "OrphanDeleted", "CollectGarbage")
 
 CATALOGUE = (
@@ -65,5 +67,7 @@ CATALOGUE = (
     BECAME_HEALTHY,
     BECAME_UNHEALTHY,
     PROBE_DENIED,
+    VERDICT_HELD,
+    VERDICT_RELEASED,
     ORPHAN_DELETED,
 )

@@ -7,6 +7,7 @@ awaits between reading and changing it.
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from datetime import timedelta
 from functools import partial
 from typing import NamedTuple
@@ -17,14 +18,9 @@ from proxy_operator.domain.proxy import Proxy
 from proxy_operator.health import schedule, verdict
 from proxy_operator.health.board import HealthBoard, Notify
 from proxy_operator.health.check import Check, read_check
+from proxy_operator.health.guards import Guards, Weight
 from proxy_operator.health.inquiry import Inquirer
-from proxy_operator.health.ports import (
-    CredentialsReader,
-    LocalProbeError,
-    ProbeOutcome,
-    Prober,
-    Recorder,
-)
+from proxy_operator.health.ports import LocalProbeError, Ports, ProbeOutcome
 from proxy_operator.health.schedule import Schedule
 from proxy_operator.health.targets import TargetRules, target_of
 from proxy_operator.health.verdict import Record
@@ -72,17 +68,18 @@ class HealthEngine:
     def __init__(
         self,
         proxies: Store[Proxy],
-        prober: Prober,
-        credentials: CredentialsReader,
+        ports: Ports,
         clock: Clock,
-        recorder: Recorder,
         settings: HealthSettings,
     ) -> None:
         self._proxies = proxies
         self._clock = clock
-        self._recorder = recorder
+        self._recorder = ports.recorder
         self._settings = settings
-        self._inquirer = Inquirer(prober, credentials, clock, settings.targets, settings.allowed)
+        self._inquirer = Inquirer(
+            ports.prober, ports.credentials, clock, settings.targets, settings.allowed
+        )
+        self._guards = Guards(self._inquirer, ports.events, clock, settings.targets, self)
         self._board = HealthBoard()
         self._schedule = Schedule()
         self._watched: dict[str, _Watched] = {}
@@ -102,6 +99,22 @@ class HealthEngine:
         """Tell whether there is anything to probe this proxy against."""
         return target_of(proxy, self._settings.targets) is not None
 
+    def holding(self) -> dict[str, bool]:
+        """Tell by label of each probe target in use whether it is taken for the one at fault."""
+        return self._guards.holding()
+
+    def excuse(self, uids: Iterable[str]) -> None:
+        """Take back the failures that were counted of these healthy proxies."""
+        for watched in map(self._watched.__getitem__, uids):
+            if watched.record.verdict:
+                watched.record = verdict.excuse(watched.record)
+
+    def settle(self, uids: Iterable[str]) -> None:
+        """Draw the conclusions that were held back of these proxies."""
+        for watched in map(self._watched.__getitem__, uids):
+            watched.record = verdict.settle(watched.record, _check(watched.proxy).thresholds)
+            self._report(watched)
+
     async def run(self) -> None:
         """Probe until cancelled; call once, when this process leads and the store is filled.
 
@@ -111,9 +124,14 @@ class HealthEngine:
         self._proxies.add_handler(self._on_change)
         try:
             async with asyncio.TaskGroup() as group:
-                while True:
-                    self._start_due(group)
-                    await self._sleep()
+                self._guards.open(group)
+                try:
+                    while True:
+                        self._start_due(group)
+                        await self._sleep()
+                finally:
+                    # Before the group ends: it takes no more questions then.
+                    self._guards.close()
         finally:
             self._is_running = False
 
@@ -142,6 +160,7 @@ class HealthEngine:
             is_edited = _settings(watched.proxy) != _settings(proxy)
             watched.proxy = proxy
             if is_edited:
+                self._guards.follow(proxy, is_healthy=watched.record.verdict is True)
                 self._hurry(watched)
 
     def _seed(self, proxy: Proxy) -> Record:
@@ -154,6 +173,7 @@ class HealthEngine:
 
     def _watch(self, proxy: Proxy, record: Record) -> None:
         watched = self._watched[proxy.metadata.uid] = _Watched(proxy, record)
+        self._guards.follow(proxy, is_healthy=record.verdict is True)
         now = self._clock.monotonic()
         is_denied = record.error is ProbeError.NOT_ALLOWED
         # The lists may be others than those of the operator that gave the verdict.
@@ -169,6 +189,7 @@ class HealthEngine:
         watched = self._watched.pop(uid, None)
         if watched is None:
             return
+        self._guards.forget(uid)
         self._schedule.remove(uid)
         self._board.forget(uid)
         self._recorder.forgot(watched.key)
@@ -229,21 +250,33 @@ class HealthEngine:
             alarm.cancel()
 
     async def _probe(self, watched: _Watched, lag: timedelta) -> None:
+        began_at = self._clock.monotonic()
         try:
             outcome, is_sent = await self._inquirer.ask(watched.proxy)
             if is_sent:
                 self._recorder.probed(watched.key, outcome, lag)
-            self._judge(watched, outcome)
+            self._judge(watched, outcome, began_at)
         except LocalProbeError as err:
             logger.warning("could not probe from here: %s", err, extra={"proxy": str(watched.key)})
         except Exception:  # the engine outlives a fault in one probe, which says nothing of a proxy
             logger.exception("a probe broke", extra={"proxy": str(watched.key)})
 
-    def _judge(self, watched: _Watched, outcome: ProbeOutcome) -> None:
+    def _judge(self, watched: _Watched, outcome: ProbeOutcome, began_at: float) -> None:
+        before, weight = watched.record, Weight.FULL
+        if before.verdict and outcome.error is not None:
+            weight = self._guards.weigh(watched.proxy, outcome, began_at)
+        watched.record = verdict.observe(
+            verdict.excuse(before) if weight is Weight.FIRST else before,
+            outcome,
+            _check(watched.proxy).thresholds,
+            is_held=weight is Weight.HELD,
+        )
+        self._guards.note(watched.proxy, outcome, before, watched.record)
+        self._report(watched)
+
+    def _report(self, watched: _Watched) -> None:
+        now, record = self._clock.monotonic(), watched.record
         thresholds = _check(watched.proxy).thresholds
-        now = self._clock.monotonic()
-        record = verdict.observe(watched.record, outcome, thresholds)
-        watched.record = record
         cause = verdict.cause_to_report(record, thresholds, now, self._settings.min_report_interval)
         if cause is None:
             return

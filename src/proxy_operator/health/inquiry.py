@@ -1,18 +1,26 @@
-"""One proxy, asked once: what may be sent to it, and what came of it.
+"""One proxy, or its target, asked once: what may be sent, and what came of it.
 
-Everything that goes out for a proxy is put together here, from one reading of its credentials.
+The rule: nothing is sent that the operator's lists forbid, and what goes to a proxy is put together
+from one reading of its credentials.
 """
 
 import asyncio
+from collections.abc import Coroutine
 from datetime import timedelta
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from proxy_operator.domain.allow_list import AllowList
 from proxy_operator.domain.health import ProbeError
 from proxy_operator.domain.proxy import Proxy
 from proxy_operator.domain.secret import Credentials
 from proxy_operator.health.check import read_check
-from proxy_operator.health.ports import CredentialsReader, ProbeOutcome, Prober, ProbeRequest
+from proxy_operator.health.ports import (
+    CredentialsReader,
+    ProbeOutcome,
+    Prober,
+    ProbeRequest,
+    TargetRequest,
+)
 from proxy_operator.health.targets import TargetRules, target_of
 from proxy_operator.runtime.clock import Clock
 
@@ -21,15 +29,15 @@ SLACK: Final = timedelta(seconds=1)
 
 
 class Answer(NamedTuple):
-    """What came of asking a proxy."""
+    """What came of asking."""
 
     outcome: ProbeOutcome
     is_sent: bool
-    """Whether anything was sent: a proxy that is not asked has nothing to measure."""
+    """Whether anything was sent: what was not asked has nothing to measure."""
 
 
 class Inquirer:
-    """Asks proxies, any number at a time."""
+    """Asks proxies and targets, any number at a time."""
 
     def __init__(
         self,
@@ -57,7 +65,20 @@ class Inquirer:
             credentials = self._credentials.credentials_for(proxy)
         except ValueError as err:
             return _unsent(ProbeError.AUTH, str(err))
-        return Answer(await self._send(self._request(proxy, credentials)), is_sent=True)
+        request = self._request(proxy, credentials)
+        outcome = await self._in_time(self._prober.probe(request), request.timeout)
+        return Answer(outcome, is_sent=True)
+
+    async def ask_target(self, proxy: Proxy, within: timedelta) -> Answer:
+        """Fetch a proxy's target without it, if the lists let the proxy be probed against it."""
+        refusal, url = self._allowed.refusal(proxy), target_of(proxy, self._targets)
+        if refusal is not None or url is None:
+            return _unsent(ProbeError.NOT_ALLOWED, refusal or "there is no target")
+        request = TargetRequest(
+            url=url, expected_status=proxy.spec.health_check.expected_status, timeout=within
+        )
+        outcome = await self._in_time(self._prober.probe_directly(request), within)
+        return Answer(outcome, is_sent=True)
 
     def _request(self, proxy: Proxy, credentials: Credentials | None) -> ProbeRequest:
         address, url = proxy.address, target_of(proxy, self._targets)
@@ -75,11 +96,13 @@ class Inquirer:
             networks=self._allowed.networks_of(proxy),
         )
 
-    async def _send(self, request: ProbeRequest) -> ProbeOutcome:
+    async def _in_time(
+        self, probe: Coroutine[Any, Any, ProbeOutcome], within: timedelta
+    ) -> ProbeOutcome:
         started = self._clock.monotonic()
         try:
-            async with asyncio.timeout((request.timeout + SLACK).total_seconds()):
-                return await self._prober.probe(request)
+            async with asyncio.timeout((within + SLACK).total_seconds()):
+                return await probe
         except TimeoutError:
             return ProbeOutcome(
                 error=ProbeError.TIMEOUT,

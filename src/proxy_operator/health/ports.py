@@ -1,11 +1,12 @@
 """What the health engine needs from outside."""
 
 from datetime import timedelta
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
 from proxy_operator.domain.allow_list import Network
+from proxy_operator.domain.event import EventKind
 from proxy_operator.domain.health import ProbeError
 from proxy_operator.domain.proxy import Proxy, Scheme
 from proxy_operator.domain.secret import Credentials
@@ -90,6 +91,13 @@ class CredentialsReader(Protocol):
         """
 
 
+class EventRecorder(Protocol):
+    """Tells people what happened to an object."""
+
+    def record(self, proxy: Proxy, event: EventKind, message: str) -> None:
+        """Queue an Event; never blocks, never raises. Equal ones are aggregated."""
+
+
 class Recorder(Protocol):
     """Measures of probing."""
 
@@ -98,3 +106,12 @@ class Recorder(Protocol):
 
     def forgot(self, key: ObjectKey) -> None:
         """Drop what was kept for this proxy."""
+
+
+class Ports(NamedTuple):
+    """All that the engine reaches the world through."""
+
+    prober: Prober
+    credentials: CredentialsReader
+    recorder: Recorder
+    events: EventRecorder

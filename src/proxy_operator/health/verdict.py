@@ -90,10 +90,13 @@ def seed(status: ProxyStatus, now: float) -> Record:
     )
 
 
-def observe(record: Record, outcome: ProbeOutcome, thresholds: Thresholds) -> Record:
+def observe(
+    record: Record, outcome: ProbeOutcome, thresholds: Thresholds, *, is_held: bool = False
+) -> Record:
     """Count one outcome. The verdict, the first one too, changes only at a full threshold run.
 
-    A refusal by the operator's own lists is a verdict at once.
+    A refusal by the operator's own lists is a verdict at once. While held, a healthy verdict
+    stays through any number of failures, which are counted.
     """
     if outcome.error is None:
         successes = record.successes + 1
@@ -107,16 +110,29 @@ def observe(record: Record, outcome: ProbeOutcome, thresholds: Thresholds) -> Re
         )
     failures = record.failures + 1
     is_full = failures >= thresholds.failure or _is_final(outcome.error)
+    is_kept = is_held and record.verdict is True
     is_same_error = outcome.error is record.error and record.failures > 0
     return msgspec.structs.replace(
         record,
-        verdict=False if is_full else record.verdict,
+        verdict=False if is_full and not is_kept else record.verdict,
         successes=0,
         failures=failures,
         error=outcome.error,
         error_run=record.error_run + 1 if is_same_error else 1,
         detail=outcome.detail,
     )
+
+
+def settle(record: Record, thresholds: Thresholds) -> Record:
+    """Draw the conclusion that was held back: unhealthy after a full run of failures."""
+    if record.failures < thresholds.failure:
+        return record
+    return msgspec.structs.replace(record, verdict=False)
+
+
+def excuse(record: Record) -> Record:
+    """Take back the failures counted so far: they were not the proxy's."""
+    return msgspec.structs.replace(record, failures=0, error_run=0)
 
 
 def cause_to_report(

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import NamedTuple
 
+from proxy_operator.domain.event import EventKind
 from proxy_operator.domain.health import ProbeError
 from proxy_operator.domain.proxy import Proxy
 from proxy_operator.domain.secret import Credentials
-from proxy_operator.health.ports import ProbeOutcome, ProbeRequest, TargetRequest
+from proxy_operator.health.ports import ProbeOutcome, ProbePhases, ProbeRequest, TargetRequest
 from proxy_operator.runtime.objects import ObjectKey
 
 BLACK_HOLE = "black hole"
@@ -34,6 +35,16 @@ def failed(error: ProbeError = ProbeError.REFUSED, detail: str = "it failed") ->
     return ProbeOutcome(error=error, detail=detail, latency=timedelta(milliseconds=1))
 
 
+def bad_answer(detail: str = "the answer has status 503, not 2xx") -> ProbeOutcome:
+    """What a proxy brings back from a target that fails."""
+    return ProbeOutcome(
+        error=ProbeError.STATUS,
+        detail=detail,
+        latency=timedelta(milliseconds=5),
+        phases=ProbePhases(connect=0.001),
+    )
+
+
 class FakeProber:
     """Answers by host after the outcome's latency, as proxies do; `answers` is the world.
 
@@ -42,6 +53,7 @@ class FakeProber:
 
     def __init__(self) -> None:
         self.answers: dict[str, Reply] = {}
+        self.otherwise: Reply = ok()
         self.targets: dict[str, Reply] = {}
         self.sent: list[Sent] = []
         self.asked: list[Asked] = []
@@ -58,7 +70,7 @@ class FakeProber:
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         try:
-            return await self._answer(self.answers.get(host, ok()), request)
+            return await self._answer(self.answers.get(host, self.otherwise), request)
         finally:
             self.in_flight[host] -= 1
             self.at_once -= 1
@@ -119,6 +131,17 @@ class FakeRecorder:
 
     def forgot(self, key: ObjectKey) -> None:
         self.probes.pop(key, None)
+
+
+class FakeEvents:
+    """Keeps Events in the order in which they were told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str, str]] = []
+        """Name of the Proxy, reason, message."""
+
+    def record(self, proxy: Proxy, event: EventKind, message: str) -> None:
+        self.told.append((proxy.metadata.name, event.reason, message))
 
 
 class Bell:

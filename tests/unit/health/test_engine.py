@@ -1,119 +1,32 @@
 """The engine on virtual time, against a scripted world of proxies."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import timedelta
 from ipaddress import ip_network
 from itertools import pairwise
-from typing import Any
 
 import msgspec
 import pytest
 
-from proxy_operator.domain.allow_list import AllowList, parse_allowed_host
-from proxy_operator.domain.condition import ConditionStatus, ConditionType, with_condition
-from proxy_operator.domain.health import HealthReport, ProbeError
-from proxy_operator.domain.proxy import Endpoint, HealthCheck, Proxy, ProxyStatus, Scheme, SecretRef
+from proxy_operator.domain.condition import ConditionStatus
+from proxy_operator.domain.health import ProbeError
+from proxy_operator.domain.proxy import Endpoint, HealthCheck, Scheme, SecretRef
 from proxy_operator.domain.secret import Credentials
 from proxy_operator.health.engine import HealthEngine, HealthSettings
-from proxy_operator.health.ports import LocalProbeError
+from proxy_operator.health.ports import LocalProbeError, Ports
 from proxy_operator.health.targets import TargetRules
-from proxy_operator.runtime.clock import LoopClock
 from proxy_operator.runtime.objects import key_of
-from proxy_operator.runtime.store import Store
-from tests.builders import EPOCH, a_proxy, an_external
+from tests.builders import EPOCH, a_proxy
 from tests.unit.health.fakes import (
     BLACK_HOLE,
-    Bell,
-    FakeCredentials,
-    FakeProber,
-    FakeRecorder,
     failed,
     ok,
 )
+from tests.unit.health.test_inquiry import only
+from tests.unit.health.worlds import TARGET, World, settled
 
 # Fewer idle turns of the loop before time moves than looptime takes by default: a fleet is many.
 pytestmark = pytest.mark.looptime(start=0, noop_cycles=3)
-
-TARGET = "http://target.example/"
-
-
-class World:
-    """An engine, and everything around it."""
-
-    def __init__(self, **settings: Any) -> None:
-        settings.setdefault("targets", TargetRules(health_url=TARGET))
-        self.store: Store[Proxy] = Store()
-        self.prober = FakeProber()
-        self.credentials = FakeCredentials()
-        self.recorder = FakeRecorder()
-        self.clock = LoopClock(EPOCH)
-        self.bell = Bell(self.clock.monotonic)
-        self.engine = HealthEngine(
-            self.store,
-            self.prober,
-            self.credentials,
-            self.clock,
-            self.recorder,
-            HealthSettings(**settings),
-        )
-        self.engine.subscribe(self.bell)
-
-    def add(self, name: str = "p1", host: str = "192.0.2.1", **fields: Any) -> Proxy:
-        proxy = an_external(name, host, **fields)
-        self.store.put(proxy)
-        return proxy
-
-    def edit(self, proxy: Proxy, **spec: Any) -> Proxy:
-        changed = msgspec.structs.replace(
-            proxy, spec=msgspec.structs.replace(proxy.spec, **spec), status=proxy.status
-        )
-        self.store.put(changed)
-        return changed
-
-    def restatus(self, proxy: Proxy, **status: Any) -> Proxy:
-        draft = proxy.draft()
-        for field, value in status.items():
-            setattr(draft.status, field, value)
-        self.store.put(draft)
-        return draft
-
-    def report(self, proxy: Proxy) -> HealthReport | None:
-        return self.engine.report(proxy.metadata.uid)
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        async with asyncio.TaskGroup() as group:
-            task = group.create_task(self.engine.run())
-            await asyncio.sleep(0)
-            try:
-                yield
-            finally:
-                task.cancel()
-
-
-def settled(
-    host: str = "192.0.2.1",
-    status: ConditionStatus = ConditionStatus.TRUE,
-    reason: str = "ProbeSucceeded",
-    **fields: Any,
-) -> ProxyStatus:
-    """The status of a proxy that an earlier operator judged."""
-    fields.setdefault("latency_millis", 50)
-    return ProxyStatus(
-        ip=host,
-        conditions=with_condition(
-            (),
-            ConditionType.HEALTHY,
-            status=status,
-            reason=reason,
-            message="",
-            observed_generation=1,
-            now=EPOCH,
-        ),
-        **fields,
-    )
 
 
 async def test_a_new_proxy_is_probed_at_once_and_its_first_verdict_reported():
@@ -241,10 +154,8 @@ async def test_without_a_subscriber_nothing_is_reported():
     world = World()
     engine = HealthEngine(
         world.store,
-        world.prober,
-        world.credentials,
+        Ports(world.prober, world.credentials, world.recorder, world.events),
         world.clock,
-        world.recorder,
         HealthSettings(targets=TargetRules(health_url=TARGET)),
     )
     proxy = world.add()
@@ -555,13 +466,6 @@ async def test_without_a_target_there_is_nothing_to_probe():
         assert world.report(proxy) is None
         await asyncio.sleep(100)
         assert len(world.prober.sent) == 1
-
-
-def only(endpoints: str = "", urls: str = "") -> AllowList:
-    return AllowList(
-        tuple(map(parse_allowed_host, endpoints.split())),
-        tuple(map(parse_allowed_host, urls.split())),
-    )
 
 
 @pytest.mark.parametrize(

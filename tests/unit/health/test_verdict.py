@@ -12,10 +12,12 @@ from proxy_operator.health.verdict import (
     Record,
     Thresholds,
     cause_to_report,
+    excuse,
     mark,
     observe,
     report_of,
     seed,
+    settle,
     whole_millis,
 )
 from tests.builders import EPOCH
@@ -83,6 +85,34 @@ def reported(is_healthy: bool, error: ProbeError | None = None, latency: int | N
 def test_a_verdict_needs_a_full_run(start, outcomes, thresholds, verdict):
     record = after(Record(verdict=start), *outcomes, thresholds=Thresholds(*thresholds))
     assert record.verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("start", "verdict"), [(True, True), (None, False), (False, False)], ids=["well", "new", "bad"]
+)
+def test_only_a_healthy_verdict_is_held(start, verdict):
+    record = Record(verdict=start)
+    for _ in range(5):
+        record = observe(record, failed(), USUAL, is_held=True)
+    assert record.verdict is verdict
+    assert record.failures == 5
+
+
+def test_a_success_counts_while_held():
+    record = observe(Record(verdict=False), ok(), USUAL, is_held=True)
+    assert record.verdict is True
+
+
+@pytest.mark.parametrize(("failures", "verdict"), [(2, True), (3, False), (9, False)])
+def test_what_was_held_back_is_concluded_after_a_full_run(failures, verdict):
+    record = Record(verdict=True, failures=failures)
+    assert settle(record, USUAL).verdict is verdict
+
+
+def test_an_excused_proxy_may_fail_a_full_run_again():
+    record = Record(verdict=True, failures=7, error=ProbeError.STATUS, error_run=7)
+    assert after(excuse(record), *[failed()] * 2).verdict is True
+    assert after(excuse(record), *[failed()] * 3).verdict is False
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,13 @@ PROBE_LAG = Metric(
     (),
     (0.01, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0),
 )
+HEALTH_GUARD = Metric(
+    "proxy_operator_health_guard_active",
+    Kind.GAUGE,
+    "1 while verdicts are held because the probe target itself fails; targets of at least three"
+    " proxies, by scheme, host and port.",
+    ("target",),
+)
 PROVIDER_REQUESTS = Metric(
     "proxy_operator_provider_requests_total",
     Kind.COUNTER,
@@ -187,6 +194,7 @@ CATALOG: Final = (
     HEALTHCHECK_DURATION,
     HEALTHCHECK_FAILURES,
     PROBE_LAG,
+    HEALTH_GUARD,
     PROVIDER_REQUESTS,
     PROVIDER_REQUEST_DURATION,
     OWN_LIMIT_REFUSALS,

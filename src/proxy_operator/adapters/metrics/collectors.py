@@ -4,7 +4,7 @@ The rule: a reading is cheap, does not await and does not raise.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
@@ -43,6 +43,28 @@ class FleetCollector(Collector):
         leases = _gauge(catalog.LEASES_ACTIVE)
         leases.add_metric([], self._leases())
         yield leases
+
+
+class GuardCollector(Collector):
+    """Whose verdicts are held, by probe target."""
+
+    def __init__(
+        self, registry: CollectorRegistry, holding: Callable[[], Mapping[str, bool]]
+    ) -> None:
+        """Take who tells it, by label of each target in use."""
+        self._holding = holding
+        registry.register(self)
+
+    def describe(self) -> Iterable[Metric]:
+        """Tell the registry the name without reading anything."""
+        return [_gauge(catalog.HEALTH_GUARD)]
+
+    def collect(self) -> Iterator[Metric]:
+        """Read all guards."""
+        family = _gauge(catalog.HEALTH_GUARD)
+        for target, is_holding in self._holding().items():
+            family.add_metric([target], is_holding)
+        yield family
 
 
 class QueueCollector(Collector):

@@ -7,7 +7,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from proxy_operator.adapters.metrics.catalog import CATALOG
-from proxy_operator.adapters.metrics.collectors import FleetCollector
+from proxy_operator.adapters.metrics.collectors import FleetCollector, GuardCollector
 from proxy_operator.adapters.metrics.families import Registry, new_registry, render
 from proxy_operator.adapters.metrics.recorders import (
     LeaderRecorder,
@@ -92,6 +92,7 @@ def test_every_row_of_the_catalogue_is_exported_under_its_name_and_kind(registry
     LeaderRecorder(registry)
     SweepRecorder(registry)
     FleetCollector(registry, list, lambda: 0)
+    GuardCollector(registry, dict)
     typed = {tuple(line.split()[2:4]) for line in lines(registry) if line.startswith("# TYPE")}
     assert {(m.name, m.kind.value) for m in CATALOG} <= typed
     ours = {name for name, _ in typed if not name.startswith(("process_", "python_"))}
@@ -124,6 +125,16 @@ def test_every_phase_is_present_and_read_at_the_scrape(registry):
     leases[0] = 7
     assert value(registry, "proxy_operator_proxies", phase="Ready") == 0
     assert value(registry, "proxy_operator_leases_active") == 7
+
+
+def test_guards_are_read_at_the_scrape_and_forgotten_with_their_target(registry):
+    held = {"http://a.example": True, "http://b.example": False}
+    GuardCollector(registry, lambda: held)
+    name = "proxy_operator_health_guard_active"
+    assert value(registry, name, target="http://a.example") == 1
+    assert value(registry, name, target="http://b.example") == 0
+    held.clear()
+    assert not [line for line in lines(registry) if "example" in line]
 
 
 def test_every_probe_is_counted_and_a_forgotten_proxy_leaves_no_series(registry):
