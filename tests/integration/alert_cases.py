@@ -205,6 +205,17 @@ FIRING: Final = (
         summary="At least 1 proxies have been going for long.",
     ),
     Case(
+        "ProbeTargetFails",
+        {
+            'proxy_operator_health_guard_active{target="http://a.example"}': "0+0x30",
+            'proxy_operator_health_guard_active{target="http://b.example"}': "0+0x10 1 0+0x30",
+        },
+        quiet_at=10,
+        fires_at=15,
+        labels={"target": "http://b.example"},
+        summary="The probed page http://b.example fails for everybody.",
+    ),
+    Case(
         "ProbesStartLate",
         {
             'proxy_operator_probe_lag_seconds_bucket{le="5.0"}': "0+0x60",
@@ -263,6 +274,7 @@ SOUND: Final[Mapping[str, str]] = {
     f'{PROXIES}{{phase="Pending"}}': "0 1 " * 60,
     f'{PROXIES}{{phase="Provisioning"}}': "3 0 " * 60,
     f'{PROXIES}{{phase="Deleting"}}': "0 0 0 2 " * 30,
+    'proxy_operator_health_guard_active{target="http://a.example"}': "0+0x120",
     'proxy_operator_probe_lag_seconds_bucket{le="5.0"}': "0+60x120",
     'proxy_operator_probe_lag_seconds_bucket{le="10.0"}': "0+60x120",
     'proxy_operator_probe_lag_seconds_bucket{le="+Inf"}': "0+60x120",
