@@ -57,6 +57,7 @@ _DELETED: Final = "proxy_operator_orphans_deleted_total"
 _LEFT: Final = "proxy_operator_orphans_left"
 _CALL_TIME: Final = "proxy_operator_provider_request_duration_seconds"
 _PROBE_TIME: Final = "proxy_operator_healthcheck_duration_seconds"
+_HELD: Final = 'max by (target) (proxy_operator_health_guard_active{job="$job"})'
 _PASS_TIME: Final = "controller_runtime_reconcile_time_seconds"
 _WAIT: Final = "workqueue_queue_duration_seconds"
 
@@ -114,6 +115,13 @@ ROWS: Final = (
                 "s",
                 (Query(_quantile(0.9, "proxy_operator_probe_lag_seconds"), "90 %"),),
                 description="Growing means too few --probe-workers.",
+            ),
+            Panel(
+                "Targets whose failure is held against no proxy",
+                "none",
+                (Query(_HELD, "{{target}}"),),
+                width=24,
+                description="1 while most proxies and the target itself fail.",
             ),
         ),
     ),
