@@ -92,7 +92,9 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
     home, origin = Home(root), Origin()
     try:
         operator = home.operator("--gc-interval", "1s")
-        home.apply(a_local("good"), an_external("bad", a_free_port(), origin.http))
+        # Three of one target: fewer have nothing to be told from.
+        bad = [an_external(name, a_free_port(), origin.http) for name in ("bad", "worse", "worst")]
+        home.apply(a_local("good"), *bad)
         home.wait_ready("good")
         assert operator.lease()
         seen = Prometheus(root, operator.ports["metrics"])
