@@ -333,7 +333,7 @@ def answered(port: int, target: Target) -> int | None:
     """The status; None while squid opens its port anew, some 20 ms."""
     try:
         return status(get(port, target, CLOSE))
-    except ConnectionRefusedError:
+    except (ConnectionRefusedError, ConnectionResetError):
         return None
 
 
