@@ -6,10 +6,12 @@ judged by a list made for it; only a refusal may come from memory.
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from datetime import timedelta
 from typing import Final, NamedTuple, TypeVar
 
+from proxy_operator.domain.instance import Instance
+from proxy_operator.domain.names import UID_LABEL
 from proxy_operator.provisioning.contract import CreateRequest, Provider
 from proxy_operator.provisioning.decorator import DecoratedProvider
 from proxy_operator.provisioning.errors import (
@@ -54,7 +56,8 @@ class BrakedProvider(DecoratedProvider):
         self._limits = limits
         self._clock = clock
         self._deciding = asyncio.Lock()
-        self._listed: frozenset[str] = frozenset()
+        self._listed: dict[str, str] = {}
+        """The instances of the last list: UID label by provider id."""
         self._admitted: dict[str, float] = {}
         """Provider id of each create that no list shows yet, and when it was admitted."""
         self._recent: list[float] = []
@@ -72,13 +75,23 @@ class BrakedProvider(DecoratedProvider):
         async with self._deciding:
             if not self._is_turn():
                 raise self._too_fast(None)
-            await self._require_room(self._id_of(request))
+            # Its present instance, in whatever zone, is gone before the next one is made.
+            await self._require_room(request, own={request.uid})
+
+    async def get(self, provider_id: str) -> Instance:
+        """Return the instance; one that is found gone has left its place."""
+        try:
+            return await super().get(provider_id)
+        except InstanceNotFoundError:
+            if provider_id in self._listed:
+                self._full_until = 0.0
+            raise
 
     async def create(self, request: CreateRequest) -> str:
         """Create unless a limit is reached. OwnLimitError says which."""
         provider_id = self._id_of(request)
         if not request.is_repeated:
-            await self._admit(provider_id)
+            await self._admit(request)
         try:
             return await super().create(request)
         except (QuotaExceededError, PermanentProviderError, EnvironmentProviderError):
@@ -88,15 +101,16 @@ class BrakedProvider(DecoratedProvider):
     def _id_of(self, request: CreateRequest) -> str:
         return self.provider_id(namespace=request.namespace, name=request.name, zone=request.zone)
 
-    async def _admit(self, provider_id: str) -> None:
+    async def _admit(self, request: CreateRequest) -> None:
         """Count a create, unless the instance exists, so that nothing will be made."""
+        provider_id = self._id_of(request)
         # One at a time: two that saw the same last place must not both take it.
         async with self._deciding:
             with contextlib.suppress(InstanceNotFoundError):
                 await self._inner.get(provider_id)
                 return
             self._require_turn()
-            await self._require_room(provider_id)
+            await self._require_room(request)
             now = self._clock.monotonic()
             self._admitted[provider_id] = now
             self._recent.append(now)
@@ -107,24 +121,34 @@ class BrakedProvider(DecoratedProvider):
         if admitted_at in self._recent:
             self._recent.remove(admitted_at)
 
-    async def _require_room(self, provider_id: str) -> None:
-        """Raise OwnLimitError when this instance, beside all others, is one too many."""
+    async def _require_room(
+        self, request: CreateRequest, own: Collection[str] = frozenset()
+    ) -> None:
+        """Raise OwnLimitError when this instance, beside all others, is one too many.
+
+        Instances made for the UIDs in `own` count as gone.
+        """
         limit, now = self._limits.max_instances, self._clock.monotonic()
         if limit is None:
             return
-        if now >= self._full_until or provider_id in self._listed:
+        is_listed_now = now >= self._full_until or request.uid in self._listed.values()
+        if is_listed_now:
             await self._list()
-        others = (self._listed | self._admitted.keys()) - {provider_id}
-        if len(others) >= limit:
-            self._full_until = max(self._full_until, now + _FULL_FOR.total_seconds())
-            raise OwnLimitError(OwnLimit.MAX_INSTANCES, limit)
+        others = {pid for pid, uid in self._listed.items() if uid not in own}
+        others |= self._admitted.keys() - self._listed.keys()
+        if len(others - {self._id_of(request)}) < limit:
+            return
+        if is_listed_now:
+            # Only what a list said is believed for a while: refusals must not prolong each other.
+            self._full_until = now + _FULL_FOR.total_seconds()
+        raise OwnLimitError(OwnLimit.MAX_INSTANCES, limit)
 
     async def _list(self) -> None:
         found = await self._inner.list_by_tag()
         now, longest = self._clock.monotonic(), self._inner.appears_within.total_seconds()
-        listed = frozenset(one.provider_id for one in found.items)
+        listed = {one.provider_id: one.labels.get(UID_LABEL, "") for one in found.items}
         # What an incomplete list does not show is still there for all we know.
-        self._listed = listed if found.complete else listed | self._listed
+        self._listed = listed if found.complete else {**self._listed, **listed}
         self._admitted = {
             pid: at
             for pid, at in self._admitted.items()

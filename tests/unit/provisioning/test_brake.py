@@ -9,6 +9,7 @@ import pytest
 from proxy_operator.domain.instance import InstanceState
 from proxy_operator.provisioning.brake import BrakedProvider, BrakeLimits
 from proxy_operator.provisioning.errors import (
+    InstanceNotFoundError,
     QuotaExceededError,
     StockOutError,
     TransientProviderError,
@@ -143,6 +144,40 @@ class TestMaxInstances:
         await provider.delete(provider_id)
         await asyncio.sleep(31)
         await provider.create(a_create_request())
+
+    async def test_there_is_room_again_however_often_others_ask(self):
+        fake = a_fake()
+        provider = braked(fake, most=1)
+        provider_id = await provider.create(a_create_request())
+        await refused(provider)
+        await provider.delete(provider_id)
+        for _ in range(3):
+            await asyncio.sleep(9)
+            await refused(provider)
+        await asyncio.sleep(9)
+        await provider.create(a_create_request())
+
+    async def test_there_is_room_as_soon_as_one_was_found_gone(self):
+        fake = a_fake()
+        provider = braked(fake, most=1)
+        provider_id = await provider.create(a_create_request())
+        await refused(provider)
+        await provider.delete(provider_id)
+        with pytest.raises(InstanceNotFoundError):
+            await provider.get(provider_id)
+        await provider.create(a_create_request())
+
+    async def test_the_own_instance_in_another_zone_is_no_obstacle_to_a_move(self):
+        fake = a_fake(zones=("a", "b"))
+        request = a_create_request(zone="a")
+        await fake.create(request)
+        provider = braked(fake, most=1)
+        moved = msgspec.structs.replace(request, zone="b")
+        await refused(provider)
+        await provider.check(moved)
+        await refused(provider, moved)
+        await fake.delete(provider.provider_id(namespace="", name=request.name, zone="a"))
+        await provider.create(moved)
 
     async def test_a_list_that_fails_admits_nobody(self):
         fake = a_fake()
