@@ -19,7 +19,7 @@ from tests.fakes.compute.service import Service
 from tests.fakes.compute.strangers import PROJECT
 from tests.fakes.compute.transport import InProcessTransport
 from tests.fakes.compute.world import World as Cloud
-from tests.worlds import CLUSTER, World
+from tests.worlds import World
 
 A, B = "europe-west1-b", "europe-west1-c"
 _HEADERS = {"content-type": "application/json"}
@@ -77,7 +77,7 @@ class GcpWorld(World):
 
     async def restart(self) -> None:
         """Start a process: the provider forgets everything too."""
-        self.registry.provider = a_provider(self.session, CLUSTER, self.clock)
+        self.registry.provider = a_provider(self.session, self.cluster_id, self.clock)
         await super().restart()
 
     def zones(self) -> list[str]:

@@ -146,6 +146,7 @@ class World:
         self.intervals = Intervals()
         self.writes: list[str] = []
         self.made_with = MadeWith()
+        self.cluster_id = CLUSTER
 
     async def restart(self) -> None:
         """Start a process: empty memory, caches listed anew."""
@@ -166,7 +167,7 @@ class World:
             events=self.events,
             fingerprints=FINGERPRINTS,
         )
-        around = Surroundings(ports, self.clock, CLUSTER, self.intervals)
+        around = Surroundings(ports, self.clock, self.cluster_id, self.intervals)
         self.made_with = around.made_with
         self.informers[Proxy].store.add_handler(self.made_with.handle)
         self.reconciler = ProxyReconciler(around)

@@ -8,8 +8,9 @@ import pytest
 
 from proxy_operator.adapters.providers.gcp.api import ComputeApi
 from proxy_operator.adapters.providers.gcp.provider import GcpProvider
-from proxy_operator.domain.proxy import Phase
+from proxy_operator.domain.proxy import Phase, ProviderName
 from proxy_operator.provisioning.timed import TimedProvider
+from tests.builders import a_proxy
 from tests.fakes.compute.conduct import Conduct
 from tests.fakes.compute.faults import Delay, FailOperation, LoseReply, Refuse
 from tests.fakes.compute.refusals import forbidden, pool_exhausted, quota_exceeded, rate_limited
@@ -245,6 +246,36 @@ async def test_an_operator_for_another_project_takes_no_instance_for_gone():
     assert await world.names() == ["p1"]
     assert (await world.provisioned("p1")).message == ""
     assert len(world.books.alive()) == 1
+
+
+async def test_an_operator_with_another_cluster_id_takes_no_instance_for_gone():
+    world = await a_running_world(a_gcp_proxy())
+    world.cluster_id = "another"
+    await world.restart()
+    await world.one_pass()
+    assert f"'{CLUSTER}'" in (await world.provisioned()).message
+    await world.delete()
+    await world.run(10 * MINUTE)
+    assert await world.names() == ["p1"]
+    assert len(world.books.alive()) == 1
+    world.cluster_id = CLUSTER
+    await world.restart()
+    await world.run(10 * MINUTE)
+    assert await world.names() == []
+    assert world.books.alive() == []
+
+
+async def test_a_proxy_restored_from_a_backup_is_no_longer_bound():
+    world = await a_running_world(a_gcp_proxy())
+    restored = await world.proxy()
+    await world.delete()
+    await world.run(10 * MINUTE)
+    copied = {"annotations": restored.metadata.annotations}
+    await world.apply(a_proxy(provider=ProviderName.GCP, gcp=restored.spec.gcp, meta=copied))
+    world.cluster_id = "another"
+    await world.restart()
+    await world.run(2 * MINUTE)
+    assert (await world.provisioned()).reason == "Created"
 
 
 async def test_a_create_that_was_refused_binds_to_no_project():

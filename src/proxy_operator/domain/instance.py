@@ -70,6 +70,8 @@ class Intent(
         "created_at": "time",
         "settled_at": "settledTime",
         "retry_at": "retryTime",
+        "unsettled_at": "unsettledTime",
+        "cluster_id": "clusterID",
     },
 ):
     """Record of the last create that was, or was about to be, sent.
@@ -87,6 +89,8 @@ class Intent(
     """When the create was last sent."""
     account: str = ""
     """The cloud project, or the like, that the create was sent to."""
+    cluster_id: str = ""
+    """That of the operator which sent it, as the instance's label has it."""
     zone: str = ""
     zones: tuple[str, ...] = ()
     """Every other zone in which an earlier attempt may still have left an instance."""

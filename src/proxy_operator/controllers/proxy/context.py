@@ -26,7 +26,7 @@ from proxy_operator.domain.condition import (
     with_condition,
 )
 from proxy_operator.domain.event import EventKind
-from proxy_operator.domain.instance import SETTLED, Intent, decode_intent
+from proxy_operator.domain.instance import Intent, decode_intent
 from proxy_operator.domain.names import (
     FINALIZER,
     INTENT_ANNOTATION,
@@ -37,7 +37,6 @@ from proxy_operator.domain.names import (
 from proxy_operator.domain.proxy import Proxy
 from proxy_operator.provisioning.contract import Provider
 from proxy_operator.provisioning.credentials import MadeWith, SecretReader
-from proxy_operator.provisioning.errors import EnvironmentProviderError
 from proxy_operator.runtime.clock import Clock
 from proxy_operator.runtime.objects import (
     MetadataPatch,
@@ -180,19 +179,6 @@ class Pass:
             created_at=self.proxy.metadata.creation_timestamp or self.now,
             zone=first,
             zones=tuple(others),
-        )
-
-    def require_account(self, provider: Provider) -> None:
-        """Raise EnvironmentProviderError when its instance is where this operator cannot see it."""
-        intent = self.intent(provider)
-        if intent is None or intent.account in {"", provider.account}:
-            return
-        if self.proxy.status.provider_id is None and intent.outcome in SETTLED:
-            return
-        raise EnvironmentProviderError(
-            f"the instance was made in {intent.account!r}, and this operator works in"
-            f" {provider.account!r}: run it for {intent.account!r}, at least until this Proxy"
-            " is deleted"
         )
 
     def id_in(self, provider: Provider, zone: str) -> str:

@@ -2,6 +2,7 @@
 
 from proxy_operator.controllers.proxy.context import Pass
 from proxy_operator.controllers.proxy.failures import look_again, show_provider_error
+from proxy_operator.controllers.proxy.reach import require_reach
 from proxy_operator.controllers.proxy.retry import unsettled_at
 from proxy_operator.domain.condition import ProvisionedReason
 from proxy_operator.domain.event import INSTANCE_DELETED
@@ -22,7 +23,7 @@ async def finalize(p: Pass) -> Result:
         return Result()
     try:
         provider = p.ports.providers.get(p.proxy.spec.provider or "")
-        p.require_account(provider)
+        require_reach(p, provider)
         intent = p.intent(provider)
         if await _delete_all(p, provider, intent):
             is_first = p.provisioned is None or p.provisioned.reason != ProvisionedReason.DELETING

@@ -158,6 +158,7 @@ def _next_intent(p: Pass, provider: Provider, inputs: Inputs, old: Intent | None
         spec_hash=inputs.spec_hash,
         created_at=now,
         account=provider.account,
+        cluster_id=p.around.cluster_id,
         zone=zone,
         # An instance that did not appear in time may still do so: remember where.
         zones=tuple(sorted({old.zone, *old.zones} - {zone})) if old and is_late else (),

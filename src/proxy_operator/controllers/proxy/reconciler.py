@@ -8,6 +8,7 @@ from proxy_operator.controllers.proxy.finalize import finalize
 from proxy_operator.controllers.proxy.follow import follow
 from proxy_operator.controllers.proxy.inputs import InputsError, gather_inputs
 from proxy_operator.controllers.proxy.provision import provision
+from proxy_operator.controllers.proxy.reach import require_reach
 from proxy_operator.controllers.proxy.readiness import represent_health, set_address
 from proxy_operator.domain.condition import ConditionStatus, ConditionType, ProvisionedReason
 from proxy_operator.domain.phase import compute_phase
@@ -48,7 +49,7 @@ async def _dispatch(p: Pass) -> Result:
         return _external(p)
     try:
         provider = p.ports.providers.get(p.proxy.spec.provider or "")
-        p.require_account(provider)
+        require_reach(p, provider)
     except EnvironmentProviderError as err:
         return show_provider_error(p, err)
     inputs = await gather_inputs(p)
