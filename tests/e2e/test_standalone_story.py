@@ -35,7 +35,7 @@ def test_from_the_first_manifest_to_the_last_instance(home: Home, origin: Origin
     assert left == {"open"}
     ended = home.cli("down")
     assert ended.code == 0, ended
-    assert ended.out.endswith("no Proxy and no instance is left\n")
+    assert ended.out.endswith("\nno Proxy is left\n")
     assert home.proxies() == {}
     assert home.launchers() == []
     assert home.instance_names() == []
@@ -120,6 +120,7 @@ def test_down_without_an_operator_takes_everything(home: Home):
     assert len(home.launchers()) == 2
     ended = home.cli("down", "--deletion-poll", "200ms")
     assert ended.code == 0, ended
+    assert ended.out.endswith("\nno Proxy is left, and no instance at local\n")
     assert home.proxies() == {}
     assert home.launchers() == []
     assert home.instance_names() == []

@@ -44,7 +44,7 @@ def test_down_after_the_operator_has_gone_leaves_nothing(
 
         ended = down(kube, "--leader-namespace=default", "--timeout=60s")
         assert ended.code == 0, ended
-        assert ended.out.endswith("no Proxy and no instance is left\n")
+        assert ended.out.endswith("\nno Proxy is left, and no instance at kubernetes\n")
 
         until("end of the CRD", lambda: kube.get(CRD) is None, within=30)
         until("end of what was made", lambda: made(kube) == [], within=30)

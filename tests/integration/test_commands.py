@@ -98,7 +98,9 @@ def test_down_with_an_operator(site: ClusterSite):
     until(lambda: len(site.pods()) == 1, "a Pod")
     ended = site.down()
     assert ended.code == 0, ended
-    assert ended.out.endswith("no Proxy and no instance is left\n")
+    assert ended.out.endswith(
+        f"\nno Proxy is left in namespace {site.namespace}, and no instance at kubernetes\n"
+    )
     assert (site.proxies(), site.pods()) == ([], [])
     assert [verb for verb, _, _ in site.writes(replica.user, ["pods"])] == ["create", "delete"]
     assert replica.is_leader()
@@ -113,7 +115,9 @@ def test_down_without_an_operator(site: ClusterSite):
     assert site.leases() == ["proxy-operator"]
     ended = site.down()
     assert ended.code == 0, ended
-    assert ended.out.endswith("no Proxy and no instance is left\n")
+    assert ended.out.endswith(
+        f"\nno Proxy is left in namespace {site.namespace}, and no instance at kubernetes\n"
+    )
     assert (site.proxies(), site.pods(), site.leases()) == ([], [], [])
 
 

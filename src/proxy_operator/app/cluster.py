@@ -28,7 +28,7 @@ from proxy_operator.app.clouds import CloudProviders
 from proxy_operator.app.given import SettingError
 from proxy_operator.app.operating import as_setting_error
 from proxy_operator.app.serving import Listening
-from proxy_operator.app.session import Narrator, delete_leftovers, tear_down
+from proxy_operator.app.session import Narrator, Searched, delete_leftovers, tear_down
 from proxy_operator.app.settings import Settings, leader_timing
 from proxy_operator.app.wiring import Foundations, build_fleet, leader_recorder, new_metrics
 from proxy_operator.controllers.events import EventQueue
@@ -157,7 +157,7 @@ class ClusterHome:
         return ObjectKey(namespace, _LOCK)
 
 
-async def down(settings: Settings, narrator: Narrator) -> list[str]:
+async def down(settings: Settings, narrator: Narrator) -> Searched:
     """Do what `homes.take_down` promises.
 
     The operator that leads does the work. When none does, this process stands for election and
@@ -174,13 +174,13 @@ async def down(settings: Settings, narrator: Narrator) -> list[str]:
             working = group.create_task(base.manager.run())
             async with open_home(settings.home) as home:
                 await tear_down(home, narrator, namespace=settings.watch_namespace)
-            unseen = await delete_leftovers(
+            searched = await delete_leftovers(
                 fleet.providers, narrator, lambda: base.manager.is_leader
             )
             base.manager.request_stop()
             await working
         await leave_no_lease(held.lock, held.elector.released, narrator)
-    return unseen
+    return searched
 
 
 class RemovableLock(Protocol):

@@ -4,7 +4,7 @@ import functools
 
 from proxy_operator.app.operating import OperatorHome, operate
 from proxy_operator.app.serving import Operator
-from proxy_operator.app.session import Narrator
+from proxy_operator.app.session import Narrator, Searched
 from proxy_operator.app.settings import Settings
 
 
@@ -23,8 +23,8 @@ def _home_of(settings: Settings) -> OperatorHome:
     return ClusterHome(settings)
 
 
-async def take_down(settings: Settings, narrator: Narrator) -> list[str]:
-    """Delete every Proxy; return when no instance is left, and where none could be looked for."""
+async def take_down(settings: Settings, narrator: Narrator) -> Searched:
+    """Delete every Proxy, and return where this process looked for what they may have left."""
     if settings.standalone:
         from proxy_operator.app.standalone import down  # noqa: PLC0415
     else:

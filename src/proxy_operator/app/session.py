@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import aclosing, suppress
 from datetime import timedelta
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from proxy_operator.app.applying import apply_all
 from proxy_operator.app.client import Home
@@ -18,6 +18,7 @@ from proxy_operator.domain.condition import ConditionStatus, ConditionType, find
 from proxy_operator.domain.kinds import kind_of
 from proxy_operator.domain.meta import API_GROUP
 from proxy_operator.domain.proxy import Phase, Proxy
+from proxy_operator.provisioning.contract import Provider
 from proxy_operator.provisioning.errors import ProviderError
 from proxy_operator.runtime.errors import ConflictError, NotFoundError
 from proxy_operator.runtime.objects import ObjectKey, Preconditions, key_of
@@ -128,10 +129,22 @@ def _tell_gone(asked: dict[str, Proxy], left: Sequence[Proxy], narrator: Narrato
         narrator.line(f'{qualified_kind(proxy)} "{proxy.metadata.name}" deleted')
 
 
+class Searched(NamedTuple):
+    """The providers by where this process looked for instances, by name.
+
+    What is in neither is no provider of these settings: it may have instances of ours all the same.
+    """
+
+    empty: Sequence[str]
+    """Those that have none left."""
+    unseen: Sequence[str]
+    """Those that were asked for and could not be looked at."""
+
+
 async def delete_leftovers(
     providers: ProviderRegistry, narrator: Narrator, may_delete: Callable[[], bool]
-) -> list[str]:
-    """Return when no instance is left, and where none could be looked for.
+) -> Searched:
+    """Return when no instance is left where one can be looked for.
 
     What no Proxy owns is deleted, however young. `may_delete` tells whether that is for this
     process to do: nobody else may make instances then.
@@ -140,24 +153,40 @@ async def delete_leftovers(
     for name, missing in providers.unusable():
         narrator.line(f"instances of {name} cannot be looked for: {missing}")
         unseen.append(name)
+    empty = []
     for name, provider in providers.available():
-        pause = _POLL
-        while True:
-            try:
-                listed = await provider.list_by_tag()
-                for instance in listed.items if may_delete() else ():
-                    await provider.delete(instance.provider_id)
-            except ProviderError as err:
-                narrator.live(f"instances of {name} cannot be deleted yet: {err}")
-            else:
-                if listed.complete and not listed.items:
-                    break
+        await _empty(name, provider, narrator, may_delete)
+        empty.append(name)
+    return Searched(empty, unseen)
+
+
+async def _empty(
+    name: str, provider: Provider, narrator: Narrator, may_delete: Callable[[], bool]
+) -> None:
+    """Return when a provider has no instance left; say once what keeps them."""
+    pause, told = _POLL, set[str]()
+    while True:
+        obstacle = None
+        try:
+            listed = await provider.list_by_tag()
+            for instance in listed.items if may_delete() else ():
+                await provider.delete(instance.provider_id)
+        except ProviderError as err:
+            obstacle = f"instances of {name} cannot be deleted yet: {err}"
+        else:
+            if listed.items:
                 count = len(listed.items)
                 narrator.live(f"waiting for {count} instances of {name} without a Proxy to go")
-            await asyncio.sleep(pause.total_seconds())
-            # A cloud counts the requests.
-            pause = min(pause * 2, _LONGEST_POLL)
-    return unseen
+            elif listed.complete:
+                return
+            else:
+                obstacle = f"some instances of {name} cannot be read yet"
+        if obstacle is not None and obstacle not in told:
+            told.add(obstacle)
+            narrator.line(obstacle)
+        await asyncio.sleep(pause.total_seconds())
+        # A cloud counts the requests.
+        pause = min(pause * 2, _LONGEST_POLL)
 
 
 async def _find(home: Home, key: ObjectKey) -> Proxy | None:

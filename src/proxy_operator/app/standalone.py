@@ -27,7 +27,7 @@ from proxy_operator.app.client import open_home
 from proxy_operator.app.clouds import CloudProviders
 from proxy_operator.app.operating import as_setting_error, reachable
 from proxy_operator.app.serving import Listening
-from proxy_operator.app.session import Narrator, delete_leftovers, tear_down
+from proxy_operator.app.session import Narrator, Searched, delete_leftovers, tear_down
 from proxy_operator.app.settings import Settings
 from proxy_operator.app.wiring import (
     Foundations,
@@ -120,7 +120,7 @@ class StandaloneHome:
             raise DataDirError(f"{self._settings.data_dir}: {reason}") from err
 
 
-async def down(settings: Settings, narrator: Narrator) -> list[str]:
+async def down(settings: Settings, narrator: Narrator) -> Searched:
     """Do what `homes.take_down` promises.
 
     An operator that runs does the work, else this process does.
@@ -131,7 +131,7 @@ async def down(settings: Settings, narrator: Narrator) -> list[str]:
     if is_operator_running(directory):
         async with open_home(settings.home) as home:
             await tear_down(home, narrator, namespace=settings.watch_namespace)
-        return []
+        return Searched((), ())
     async with StandaloneHome(settings).open(None) as base:
         fleet = build_fleet(base, settings, None)
         async with asyncio.TaskGroup() as group:

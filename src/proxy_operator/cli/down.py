@@ -1,4 +1,4 @@
-"""`down`: delete every Proxy and wait until no instance is left."""
+"""`down`: delete every Proxy, and wait until no instance is left where one can be looked for."""
 
 import asyncio
 from datetime import timedelta
@@ -8,7 +8,7 @@ from proxy_operator.app.given import read_options
 from proxy_operator.app.homes import take_down
 from proxy_operator.app.leaving import names_of
 from proxy_operator.app.serving import loop_factory
-from proxy_operator.app.settings import HomeAddress, Settings
+from proxy_operator.app.settings import Settings
 from proxy_operator.cli.console import Console
 from proxy_operator.cli.invocation import CommandError, Invocation
 from proxy_operator.domain.proxy import Proxy
@@ -26,19 +26,22 @@ async def _down(settings: Settings, limit: timedelta | None) -> None:
     console = Console()
     try:
         async with asyncio.timeout(limit.total_seconds() if limit else None):
-            unseen = await take_down(settings, console)
+            searched = await take_down(settings, console)
     except TimeoutError:
-        raise CommandError(await _timed_out(settings.home)) from None
-    if unseen:
+        raise CommandError(await _timed_out(settings)) from None
+    namespace = settings.watch_namespace
+    gone = f"no Proxy is left in namespace {namespace}" if namespace else "no Proxy is left"
+    if searched.unseen:
         raise CommandError(
-            f"no Proxy is left, but nobody looked for instances of {', '.join(unseen)}:"
+            f"{gone}, but nobody looked for instances of {', '.join(searched.unseen)}:"
             " mend what is said above and run `down` again"
         )
-    console.line("no Proxy and no instance is left")
+    where = f", and no instance at {', '.join(searched.empty)}" if searched.empty else ""
+    console.line(f"{gone}{where}")
 
 
-async def _timed_out(address: HomeAddress) -> str:
-    async with open_home(address) as home:
-        left = (await home.client.list(Proxy)).items
+async def _timed_out(settings: Settings) -> str:
+    async with open_home(settings.home) as home:
+        left = (await home.client.list(Proxy, namespace=settings.watch_namespace)).items
     names = names_of(left) if left else "instances without a Proxy"
     return f"timed out while waiting for {names} to go; run `down` again"

@@ -76,7 +76,7 @@ class RunSession:
         yield f"  {program} delete proxy {name}{store}"
         yield ""
         if self._settings.session.down_on_exit:
-            yield "Ctrl-C deletes every Proxy, waits until no instance is left, and stops."
+            yield "Ctrl-C deletes every Proxy, waits until their instances are gone, and stops."
         else:
             yield "Ctrl-C stops the operator and leaves the proxies running."
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from proxy_operator.app.session import delete_leftovers
+from proxy_operator.app.session import Searched, delete_leftovers
 from proxy_operator.domain.names import owner_labels
 from proxy_operator.provisioning.contract import InstanceList
 from proxy_operator.provisioning.errors import TransientProviderError
@@ -21,7 +21,8 @@ class Said:
     def line(self, text: str) -> None:
         self.lines.append(text)
 
-    live = line
+    def live(self, text: str) -> None:
+        pass
 
 
 def plant(world: World) -> None:
@@ -33,15 +34,18 @@ async def test_what_nobody_owns_is_deleted_however_young():
     world, said = await a_world(), Said()
     plant(world)
     world.provider.fail("list_by_tag", TransientProviderError("no answer"), times=2)
-    await delete_leftovers(world.registry, said, lambda: True)
+    searched = await delete_leftovers(world.registry, said, lambda: True)
     assert not world.provider.instances
-    assert any("cannot be deleted yet: no answer" in line for line in said.lines)
+    assert searched == Searched(["fake"], [])
+    # Once, though it came twice.
+    assert said.lines == ["instances of fake cannot be deleted yet: no answer"]
 
 
 async def test_what_cannot_be_looked_for_is_said():
     world, said = await a_world(), Said()
     world.registry.missing = "provider fake needs its extra"
-    assert await delete_leftovers(world.registry, said, lambda: True) == ["fake"]
+    searched = await delete_leftovers(world.registry, said, lambda: True)
+    assert searched == Searched([], ["fake"])
     assert said.lines == ["instances of fake cannot be looked for: provider fake needs its extra"]
 
 
@@ -68,3 +72,4 @@ async def test_an_incomplete_list_proves_nothing(monkeypatch):
     monkeypatch.setattr(world.provider, "list_by_tag", list_by_tag)
     await delete_leftovers(world.registry, said, lambda: True)
     assert answers == []
+    assert said.lines == ["some instances of fake cannot be read yet"]

@@ -32,7 +32,7 @@ def test_nothing_left(shell: Shell):
     create(shell, "gone")
     ended = shell("down", "--log-level", "error")
     assert ended.code == 0, ended
-    assert ended.out.endswith("no Proxy and no instance is left\n")
+    assert ended.out.endswith("\nno Proxy is left, and no instance at local\n")
 
 
 def test_a_provider_that_cannot_be_asked_is_no_proof(shell: Shell, monkeypatch):
