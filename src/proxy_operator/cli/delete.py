@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from proxy_operator.app.client import Home, open_home
-from proxy_operator.app.leaving import has_instance, names_of, obstacle
+from proxy_operator.app.leaving import has_instance, names_of, obstacle, reason_for_all
 from proxy_operator.app.manifests import read_manifests
 from proxy_operator.cli.home_options import HomeOptions
 from proxy_operator.cli.invocation import CommandError, Invocation, UsageError
@@ -132,12 +132,15 @@ async def _wait(home: Home, asked: dict[Doomed, str], options: Options) -> None:
                     say(f"waiting for {names_of([*left.values()])} to go")
                 await asyncio.sleep(_POLL_SECONDS)
     except TimeoutError:
-        names = names_of([*left.values()]) or "the objects"
-        raise CommandError(f"timed out while waiting for {names} to go") from None
+        kept = [*left.values()]
+        names = names_of(kept) or "the objects"
+        raise CommandError(
+            f"timed out while waiting for {names} to go{reason_for_all(kept)}"
+        ) from None
 
 
 def _obstacles(home: Home, left: Sequence[Proxy | Secret], options: Options) -> Iterator[str]:
-    """Yield a sentence for everything that keeps objects and that waiting alone does not end."""
+    """Yield a sentence for everything that holds objects up."""
     yield from filter(None, map(obstacle, left))
     instances = [obj for obj in left if has_instance(obj)]
     if instances and not home.is_operator_running():

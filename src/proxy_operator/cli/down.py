@@ -6,7 +6,7 @@ from datetime import timedelta
 from proxy_operator.app.client import open_home
 from proxy_operator.app.given import read_options
 from proxy_operator.app.homes import take_down
-from proxy_operator.app.leaving import names_of
+from proxy_operator.app.leaving import names_of, reason_for_all
 from proxy_operator.app.serving import loop_factory
 from proxy_operator.app.settings import Settings
 from proxy_operator.cli.console import Console
@@ -44,4 +44,4 @@ async def _timed_out(settings: Settings) -> str:
     async with open_home(settings.home) as home:
         left = (await home.client.list(Proxy, namespace=settings.watch_namespace)).items
     names = names_of(left) if left else "instances without a Proxy"
-    return f"timed out while waiting for {names} to go; run `down` again"
+    return f"timed out while waiting for {names} to go{reason_for_all(left)}; run `down` again"

@@ -12,6 +12,8 @@ import msgspec
 from msgspec import Meta
 
 MOST_MESSAGE: Final = 32768
+DELETION_WAITS: Final = "deletion waits: "
+"""In a message of Provisioned: what comes after it holds a deletion up."""
 
 
 class ConditionStatus(StrEnum):

@@ -146,3 +146,29 @@ async def test_taking_down_names_what_nobody_here_can_make_go(home):
         "waiting for p1: the finalizer a.example/x of somebody else is still set",
         'proxy.crawl.example.com "p1" deleted',
     ]
+
+
+async def test_taking_down_says_once_what_holds_an_instance_up(home):
+    notes = Notes()
+    p1 = await home.client.create(a_proxy("p1", meta={"finalizers": (FINALIZER,)}))
+    conditions = with_condition(
+        (),
+        ConditionType.PROVISIONED,
+        status=ConditionStatus.FALSE,
+        reason="PermanentError",
+        message="deletion waits: no rights",
+        observed_generation=1,
+        now=EPOCH,
+    )
+    async with asyncio.TaskGroup() as group, asyncio.timeout(30):
+        group.create_task(tear_down(home, notes))
+        await until(lambda: notes.lives)
+        await make(home, "p1", ProxyStatus(conditions=conditions))
+        await until(lambda: notes.lines)
+        seen = len(notes.lives)
+        await until(lambda: len(notes.lives) > seen + 1)
+        await set_finalizers(home, p1)
+    assert notes.lines == [
+        "waiting for p1: no rights",
+        'proxy.crawl.example.com "p1" deleted',
+    ]

@@ -1,8 +1,10 @@
 """delete: says what goes, waits for it, and says when nobody makes it go."""
 
+from proxy_operator.domain.condition import ConditionStatus, ConditionType, with_condition
 from proxy_operator.domain.names import FINALIZER
 from proxy_operator.domain.proxy import Proxy
 from proxy_operator.runtime.objects import MetadataPatch, ObjectKey, Preconditions
+from tests.builders import EPOCH
 from tests.unit.cli.conftest import SECRET, Shell, a_proxy_text
 
 
@@ -64,7 +66,37 @@ def test_waiting_names_the_finalizer_that_nobody_here_removes(shell: Shell):
     assert (ended.code, ended.out) == (1, "")
     assert ended.err == (
         "waiting for p1: the finalizer a.example/x of somebody else is still set\n"
-        "error: timed out while waiting for p1 to go\n"
+        "error: timed out while waiting for p1 to go"
+        " (the finalizer a.example/x of somebody else is still set)\n"
+    )
+
+
+def test_waiting_says_what_holds_the_instance_up(shell: Shell):
+    shell("apply", "-f", "-", stdin=a_proxy_text())
+    add_finalizer(shell, "p1")
+    shell("delete", "proxy", "p1", "--no-wait")
+
+    async def hold_up(home):
+        proxy = (await home.client.get(Proxy, ObjectKey("default", "p1"))).draft()
+        proxy.status.conditions = with_condition(
+            (),
+            ConditionType.PROVISIONED,
+            status=ConditionStatus.TRUE,
+            reason="Provisioned",
+            message="ProviderError: deletion waits: the account may not delete instances",
+            observed_generation=1,
+            now=EPOCH,
+        )
+        await home.client.patch_status(proxy)
+
+    shell.with_home(hold_up)
+    ended = shell("delete", "proxy", "p1", "--timeout", "500ms")
+    assert ended.code == 1
+    lines = ended.err.splitlines()
+    assert lines[0] == "waiting for p1: the account may not delete instances"
+    assert lines.count(lines[0]) == 1
+    assert lines[-1] == (
+        "error: timed out while waiting for p1 to go (the account may not delete instances)"
     )
 
 

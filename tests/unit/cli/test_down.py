@@ -23,7 +23,10 @@ def test_a_foreign_finalizer_is_named(shell: Shell):
         'proxy.crawl.example.com "gone" deleted',
         "waiting for kept: the finalizer a.example/x of somebody else is still set",
     ]
-    assert ended.err == "error: timed out while waiting for kept to go; run `down` again\n"
+    assert ended.err == (
+        "error: timed out while waiting for kept to go"
+        " (the finalizer a.example/x of somebody else is still set); run `down` again\n"
+    )
     left = shell.with_home(lambda home: home.client.list(Proxy)).items
     assert [proxy.metadata.name for proxy in left] == ["kept"]
 

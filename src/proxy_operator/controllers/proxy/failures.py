@@ -4,12 +4,12 @@ The rule: what fails after an instance was seen changes a message, never `Provis
 """
 
 from datetime import datetime, timedelta
-from typing import Final
 
 from proxy_operator.controllers.proxy.context import Pass
 from proxy_operator.controllers.proxy.inputs import InputsError
 from proxy_operator.controllers.proxy.readiness import represent_health
 from proxy_operator.domain.condition import (
+    DELETION_WAITS,
     Condition,
     ConditionStatus,
     ConditionType,
@@ -23,8 +23,6 @@ from proxy_operator.provisioning.errors import (
     QuotaExceededError,
 )
 from proxy_operator.runtime.reconciler import Result
-
-_HELD_UP: Final = "deletion waits: "
 
 
 def reason_of(err: ProviderError) -> ProvisionedReason:
@@ -65,9 +63,9 @@ def show(p: Pass, reason: ProvisionedReason, message: str) -> None:
     row, is_deleting = p.provisioned, p.proxy.metadata.is_deleting
     told = f"{reason}: {message}"
     if is_deleting:
-        message = f"{_HELD_UP}{message}"
+        message = f"{DELETION_WAITS}{message}"
     if row is not None and p.has_appeared:
-        if is_deleting and not row.message.startswith(f"{reason}: {_HELD_UP}"):
+        if is_deleting and not row.message.startswith(f"{reason}: {DELETION_WAITS}"):
             p.tell(DELETION_BLOCKED, told)
         status = ConditionStatus(row.status)
         p.set_condition(ConditionType.PROVISIONED, status, row.reason, f"{reason}: {message}")
@@ -83,7 +81,7 @@ def _is_same(p: Pass, row: Condition, reason: ProvisionedReason) -> bool:
     return (
         row.reason == reason
         and row.observed_generation == p.proxy.metadata.generation
-        and row.message.startswith(_HELD_UP) == p.proxy.metadata.is_deleting
+        and row.message.startswith(DELETION_WAITS) == p.proxy.metadata.is_deleting
     )
 
 
