@@ -30,9 +30,10 @@ class CloudProviders:
         """What a home adds to its own providers."""
         return {ProviderName.GCP: self._gcp}
 
-    def surveyors(self) -> Mapping[str, Surveyor]:
-        """Return who sees the instances at each cloud that the settings name."""
-        return {} if self._settings.gcp_project is None else {ProviderName.GCP: self._gcp()}
+    @property
+    def surveyors(self) -> Mapping[str, Callable[[], Surveyor]]:
+        """What makes those who see the instances at each cloud that the settings name."""
+        return {} if self._settings.gcp_project is None else {ProviderName.GCP: self._gcp}
 
     async def close(self) -> None:
         """Let go of all connections."""

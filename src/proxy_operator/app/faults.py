@@ -4,6 +4,7 @@ import errno
 
 from proxy_operator.adapters.web.bind import BindError
 from proxy_operator.app.manifests import ManifestError
+from proxy_operator.provisioning.errors import ProviderError
 from proxy_operator.runtime.errors import ObjectError
 from proxy_operator.runtime.leader_election import LeadershipLostError
 
@@ -12,7 +13,7 @@ def sentences_of(err: Exception) -> tuple[str, ...]:
     """Return the sentences for an error, known or not."""
     if isinstance(err, ManifestError):
         return err.messages
-    if isinstance(err, ObjectError | BindError | LeadershipLostError):
+    if isinstance(err, ObjectError | BindError | LeadershipLostError | ProviderError):
         return (str(err),)
     if isinstance(err, OSError):
         return (_of_os_error(err),)

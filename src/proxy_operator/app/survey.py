@@ -4,13 +4,14 @@ The one rule: nothing is changed, and no lock is taken.
 """
 
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 from proxy_operator.app.settings import Settings
 from proxy_operator.domain.proxy import ProviderName
 from proxy_operator.provisioning.contract import Surveyor
+from proxy_operator.provisioning.errors import ProviderError
 from proxy_operator.runtime.clock import Clock, SystemClock
 
 
@@ -19,6 +20,8 @@ class Survey(NamedTuple):
 
     cluster_id: str
     surveyors: Mapping[str, Surveyor]
+    unusable: Mapping[str, ProviderError]
+    """Providers that were asked for and cannot be asked, and what is missing."""
 
 
 @asynccontextmanager
@@ -34,9 +37,19 @@ async def open_survey(settings: Settings) -> AsyncIterator[Survey]:
 
         clouds = CloudProviders(settings.providers, own.cluster_id, clock)
         try:
-            yield Survey(own.cluster_id, {**own.surveyors, **clouds.surveyors()})
+            yield _with_clouds(own, clouds.surveyors)
         finally:
             await clouds.close()
+
+
+def _with_clouds(own: Survey, makers: Mapping[str, Callable[[], Surveyor]]) -> Survey:
+    surveyors, unusable = {**own.surveyors}, {**own.unusable}
+    for name, make in makers.items():
+        try:
+            surveyors[name] = make()
+        except ProviderError as err:
+            unusable[name] = err
+    return Survey(own.cluster_id, surveyors, unusable)
 
 
 @asynccontextmanager
@@ -58,7 +71,7 @@ async def _data_dir(settings: Settings, clock: Clock) -> AsyncIterator[Survey]:
             cluster_id=cluster_id,
             clock=clock,
         )
-        yield Survey(cluster_id, {ProviderName.LOCAL: local})
+        yield Survey(cluster_id, {ProviderName.LOCAL: local}, {})
     finally:
         await database.close()
 
@@ -85,4 +98,4 @@ async def _cluster(settings: Settings, clock: Clock) -> AsyncIterator[Survey]:
             namespace=None,
             clock=clock,
         )
-        yield Survey(cluster_id, {ProviderName.KUBERNETES: pods})
+        yield Survey(cluster_id, {ProviderName.KUBERNETES: pods}, {})

@@ -33,6 +33,16 @@ class Found(NamedTuple):
         return self.instance.labels.get(CLUSTER_LABEL)
 
 
+class Looked(NamedTuple):
+    """The instances of each provider that could be asked."""
+
+    seen: Mapping[str, Sequence[Instance]]
+    complete: Sequence[str]
+    """The providers whose every instance was seen."""
+    faults: Sequence[str]
+    """What kept some from being seen."""
+
+
 def run(invocation: Invocation) -> int:
     """Print the instances; fail when some could not be seen."""
     options = read_options("instances", invocation.flags, invocation.environ)
@@ -42,43 +52,50 @@ def run(invocation: Invocation) -> int:
 
 async def _list(settings: Settings, *, is_foreign_only: bool) -> None:
     async with open_survey(settings) as survey:
-        seen, faults = await _look(survey)
+        looked = await _look(survey)
         # After the instances: what was made meanwhile has its Proxy in this list.
         async with open_home(settings.home) as home:
             proxies = (await home.client.list(Proxy)).items
     names = {p.metadata.uid: f"{p.metadata.namespace}/{p.metadata.name}" for p in proxies}
     found = [
         Found(provider, instance, names.get(instance.labels.get(UID_LABEL, "")))
-        for provider, instances in seen.items()
+        for provider, instances in looked.seen.items()
         for instance in instances
     ]
     shown = [one for one in found if not is_foreign_only or one.cluster_id != survey.cluster_id]
-    _print(shown, survey.cluster_id, SystemClock().now())
-    if faults:
-        raise CommandError(*faults)
+    say(f"this operator's cluster id is {survey.cluster_id}")
+    if shown:
+        _print(shown, survey.cluster_id, SystemClock().now())
+    elif looked.complete:
+        kind = "instances of others" if is_foreign_only else "instances"
+        say(f"No {kind} found at {', '.join(sorted(looked.complete))}.")
+    if looked.faults:
+        raise CommandError(*looked.faults)
 
 
-async def _look(survey: Survey) -> tuple[Mapping[str, Sequence[Instance]], list[str]]:
-    """Return the instances of each provider, and what kept some from being seen."""
+async def _look(survey: Survey) -> Looked:
     seen: dict[str, Sequence[Instance]] = {}
-    faults = []
+    complete = []
+    faults = [_fault(*one) for one in survey.unusable.items()]
     for provider, surveyor in survey.surveyors.items():
         try:
             listing = await surveyor.list_all()
         except ProviderError as err:
-            faults.append(f"instances of {provider} cannot be listed: {err}")
+            faults.append(_fault(provider, err))
             continue
         seen[provider] = sorted(listing.items, key=lambda one: one.provider_id)
-        if not listing.complete:
+        if listing.complete:
+            complete.append(provider)
+        else:
             faults.append(f"some instances of {provider} could not be read")
-    return seen, faults
+    return Looked(seen, complete, faults)
+
+
+def _fault(provider: str, err: ProviderError) -> str:
+    return f"instances of {provider} cannot be listed: {err}"
 
 
 def _print(found: Sequence[Found], cluster_id: str, now: datetime) -> None:
-    say(f"this operator's cluster id is {cluster_id}")
-    if not found:
-        say("No instances found.")
-        return
     header = ("PROVIDER", "INSTANCE", "STATE", "IP", "AGE", "CLUSTER-ID", "OURS", "PROXY")
     rows = [
         (
