@@ -2,10 +2,11 @@
 
 The library is the extra `gcp`: it is imported here only, and only when a session is made. A rule
 a visitor must keep: what the library says never reaches a message, for it may hold addresses of
-objects, tokens and times.
+objects, tokens and times. Of files that it cannot read, `credentials_fault` knows what may be told.
 """
 
 import asyncio
+import os
 from collections.abc import Mapping
 from typing import Any, Final, cast
 from urllib.parse import urlencode, urlsplit
@@ -13,6 +14,7 @@ from urllib.parse import urlencode, urlsplit
 import aiohttp
 import msgspec
 
+from proxy_operator.adapters.providers.gcp.credentials_fault import credentials_fault
 from proxy_operator.adapters.providers.gcp.session import Document, Reply
 from proxy_operator.provisioning.errors import EnvironmentProviderError, TransientProviderError
 
@@ -22,6 +24,8 @@ LOOK_AGAIN_S: Final = 30.0
 """Looking for credentials where there are none takes some ten seconds: no metadata server answers,
 and it is asked three times."""
 _SCOPES: Final = ("https://www.googleapis.com/auth/compute",)
+# What the library lets through about a file: a directory, no rights, a list in place of an object.
+_FILE_ERRORS: Final = (OSError, ValueError, TypeError, LookupError, AttributeError)
 _EXTRA: Final = (
     'provider gcp needs the extra gcp: install it with pip install "proxy-operator[gcp]"'
 )
@@ -50,7 +54,7 @@ class GoogleSession:
         self._endpoint = endpoint.rstrip("/")
         self._opening = asyncio.Lock()
         self._session: Any = None
-        self._missing: Exception | None = None
+        self._missing: str | None = None
         self._look_again_at = 0.0
         self._is_closed = False
 
@@ -68,10 +72,7 @@ class GoogleSession:
             async with asyncio.timeout(TIMEOUT_S):
                 return await self._send(session, method, self._url(path, query), body)
         except exceptions.DefaultCredentialsError as err:
-            raise EnvironmentProviderError(
-                "there are no usable Google credentials: set GOOGLE_APPLICATION_CREDENTIALS, or"
-                " run gcloud auth application-default login"
-            ) from err
+            raise EnvironmentProviderError(credentials_fault(err, os.environ)) from err
         except exceptions.RefreshError as err:
             # A metadata server that is away comes as a refresh error that claims to be final.
             if err.retryable or isinstance(err.__cause__, exceptions.TransportError):
@@ -111,13 +112,14 @@ class GoogleSession:
             return cast("Any", AnonymousCredentials)()
         now = asyncio.get_running_loop().time
         if self._missing is not None and now() < self._look_again_at:
-            raise self._missing
+            raise EnvironmentProviderError(self._missing)
         try:
             # It reads files and may ask the metadata server.
             credentials, _ = await asyncio.to_thread(google.auth.default, scopes=_SCOPES)
-        except DefaultCredentialsError as err:
-            self._missing, self._look_again_at = err, now() + LOOK_AGAIN_S
-            raise
+        except (DefaultCredentialsError, *_FILE_ERRORS) as err:
+            self._missing = credentials_fault(err, os.environ)
+            self._look_again_at = now() + LOOK_AGAIN_S
+            raise EnvironmentProviderError(self._missing) from err
         return credentials
 
     async def _send(

@@ -16,6 +16,7 @@ from proxy_operator.adapters.providers.gcp.google_session import GoogleSession
 from proxy_operator.adapters.providers.gcp.session import Reply
 from proxy_operator.provisioning.errors import EnvironmentProviderError, TransientProviderError
 
+VARIABLE = "GOOGLE_APPLICATION_CREDENTIALS"
 PATH = "/compute/v1/projects/p/zones/a/instances"
 
 
@@ -171,11 +172,13 @@ async def test_the_token_of_the_default_credentials_is_sent(secure, credentials,
 
 
 async def test_no_credentials_are_the_surroundings_fault_and_looked_for_again(
-    secure, credentials, server, monkeypatch
+    secure, credentials, server, monkeypatch, tmp_path
 ):
+    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path))
     monkeypatch.setattr(google_session, "LOOK_AGAIN_S", 0.1)
     credentials.error = credentials.exceptions.DefaultCredentialsError("see https://x/y")
-    with pytest.raises(EnvironmentProviderError, match="GOOGLE_APPLICATION_CREDENTIALS"):
+    with pytest.raises(EnvironmentProviderError, match=f"set {VARIABLE}"):
         await secure.send("GET", PATH, {})
     with pytest.raises(EnvironmentProviderError):
         await secure.send("GET", PATH, {})
@@ -183,6 +186,97 @@ async def test_no_credentials_are_the_surroundings_fault_and_looked_for_again(
     credentials.error = None
     await asyncio.sleep(0.11)
     assert (await secure.send("GET", PATH, {})).status == 200
+
+
+def a_key(**fields: object) -> str:
+    key = {"type": "service_account", "client_email": "a@b", "token_uri": "https://x.example"}
+    return json.dumps({**key, **fields})
+
+
+NO_KEY = "Failed to load service account credentials from {}"
+MALFORMED = "its private key or another value is missing or malformed"
+UNREADABLE = {
+    "missing": (None, "File {} was not found"),
+    "garbage": ("private s3cret", "File {} is not a valid json file"),
+    "bytes": (b"\xff s3cret", "File {} is not a valid json file"),
+    "list": ('["s3cret"]', "{} holds no credentials of a known form"),
+    "no form": (
+        '{"type": "impersonated_service_account"}',
+        "{} holds no credentials of a known form",
+    ),
+    "no type": ("{}", "The file {} does not have a valid type. Expected one of ("),
+    "odd type": (
+        '{"type": ["s3cret\\n"]}',
+        "The file {} does not have a valid type. Expected one of (",
+    ),
+    "no fields": (
+        '{"type": "service_account", "private_key": "s3cret"}',
+        f"{NO_KEY}: missing fields client_email, token_uri",
+    ),
+    "no key": (
+        a_key(),
+        f"{NO_KEY}: {MALFORMED}",
+    ),
+    "no PEM": (
+        a_key(private_key="s3cret"),
+        f"{NO_KEY}: {MALFORMED}",
+    ),
+    "list of lines": (
+        a_key(private_key=["s3cret"]),
+        f"{NO_KEY}: {MALFORMED}",
+    ),
+    "directory": ("/", "{}: is a directory"),
+}
+
+
+@pytest.mark.parametrize("is_gcloud", [False, True], ids=["variable", "gcloud"])
+@pytest.mark.parametrize(("content", "fault"), UNREADABLE.values(), ids=UNREADABLE)
+async def test_a_file_that_gives_no_credentials_is_named_with_its_fault(
+    content, fault, is_gcloud, tmp_path, monkeypatch
+):
+    pytest.importorskip("google.auth", reason="the extra gcp is not installed")
+    file = tmp_path / "application_default_credentials.json"
+    if is_gcloud:
+        if content in (None, "/"):
+            pytest.skip("gcloud has no credentials then")
+        monkeypatch.delenv(VARIABLE, raising=False)
+        monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path))
+    else:
+        monkeypatch.setenv(VARIABLE, str(file))
+    if content == "/":
+        file.mkdir()
+    elif content is not None:
+        file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    said = await refusal()
+    assert fault.format(file) in said
+    assert said.startswith("gcloud gives" if is_gcloud else f"{VARIABLE} gives")
+    assert "s3cret" not in said
+    assert "\n" not in said
+
+
+async def refusal() -> str:
+    """Return why a request cannot be sent; the same when it is told from memory."""
+    session = GoogleSession("https://compute.googleapis.com")
+    said = []
+    for _ in range(2):
+        with pytest.raises(EnvironmentProviderError) as caught:
+            await session.send("GET", PATH, {})
+        said.append(str(caught.value))
+    await session.close()
+    assert said[0] == said[1]
+    return said[0]
+
+
+@pytest.mark.parametrize(
+    "content", [a_key(private_key="s3cret"), "czNjcmV0" * 99], ids=["json", "base64"]
+)
+async def test_a_key_in_place_of_its_path_is_not_repeated(content, monkeypatch):
+    pytest.importorskip("google.auth", reason="the extra gcp is not installed")
+    monkeypatch.setenv(VARIABLE, content)
+    said = await refusal()
+    assert said.startswith(f"{VARIABLE} must hold the path of a file")
+    assert "s3cret" not in said
+    assert "czNj" not in said
 
 
 async def test_a_revoked_key_is_the_surroundings_fault(secure, credentials, server):
