@@ -99,7 +99,7 @@ def test_down_with_an_operator(site: ClusterSite):
     ended = site.down()
     assert ended.code == 0, ended
     assert ended.out.endswith(
-        f"\nno Proxy is left in namespace {site.namespace}, and no instance at kubernetes\n"
+        f"\nin namespace {site.namespace} no Proxy is left, and no instance at kubernetes\n"
     )
     assert (site.proxies(), site.pods()) == ([], [])
     assert [verb for verb, _, _ in site.writes(replica.user, ["pods"])] == ["create", "delete"]
@@ -116,7 +116,7 @@ def test_down_without_an_operator(site: ClusterSite):
     ended = site.down()
     assert ended.code == 0, ended
     assert ended.out.endswith(
-        f"\nno Proxy is left in namespace {site.namespace}, and no instance at kubernetes\n"
+        f"\nin namespace {site.namespace} no Proxy is left, and no instance at kubernetes\n"
     )
     assert (site.proxies(), site.pods(), site.leases()) == ([], [], [])
 

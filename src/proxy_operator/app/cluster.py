@@ -174,8 +174,10 @@ async def down(settings: Settings, narrator: Narrator) -> Searched:
             working = group.create_task(base.manager.run())
             async with open_home(settings.home) as home:
                 await tear_down(home, narrator, namespace=settings.watch_namespace)
+            # Pods are looked for in the watched namespace; a cloud does not tell one.
+            only = (ProviderName.KUBERNETES,) if settings.is_owner_hidden else None
             searched = await delete_leftovers(
-                fleet.providers, narrator, lambda: base.manager.is_leader
+                fleet.providers, narrator, lambda: base.manager.is_leader, only=only
             )
             base.manager.request_stop()
             await working

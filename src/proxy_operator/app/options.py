@@ -399,6 +399,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         default="false",
         section=_GC,
         field="gc.allow_namespaced",
+        commands=("run", "down"),
         help="Collect even though --watch-namespace hides the Proxies of other namespaces.",
     ),
     Option(

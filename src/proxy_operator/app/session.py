@@ -4,7 +4,7 @@ This is a client of the store like any other command: it asks nothing of the ope
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from contextlib import aclosing, suppress
 from datetime import timedelta
 from typing import Final, NamedTuple, Protocol
@@ -142,19 +142,28 @@ class Searched(NamedTuple):
 
 
 async def delete_leftovers(
-    providers: ProviderRegistry, narrator: Narrator, may_delete: Callable[[], bool]
+    providers: ProviderRegistry,
+    narrator: Narrator,
+    may_delete: Callable[[], bool],
+    *,
+    only: Container[str] | None = None,
 ) -> Searched:
     """Return when no instance is left where one can be looked for.
 
-    What no Proxy owns is deleted, however young. `may_delete` tells whether that is for this
-    process to do: nobody else may make instances then.
+    What there is counts as nobody's and is deleted, however young. `may_delete` tells whether that
+    is for this process to do: nobody else may make instances then. `only` leaves providers out at
+    which a Proxy that is still there may have some.
     """
     unseen = []
     for name, missing in providers.unusable():
+        if only is not None and name not in only:
+            continue
         narrator.line(f"instances of {name} cannot be looked for: {missing}")
         unseen.append(name)
     empty = []
     for name, provider in providers.available():
+        if only is not None and name not in only:
+            continue
         await _empty(name, provider, narrator, may_delete)
         empty.append(name)
     return Searched(empty, unseen)

@@ -162,6 +162,11 @@ class Settings:
             data_dir=self.data_dir, kubeconfig=cluster.kubeconfig, context=cluster.context
         )
 
+    @property
+    def is_owner_hidden(self) -> bool:
+        """An instance with our cluster id may be that of a Proxy in a namespace not looked at."""
+        return self.watch_namespace is not None and not self.gc.allow_namespaced
+
 
 _GROUPS: Final = {
     "reconcile": ReconcileSettings,

@@ -140,4 +140,6 @@ async def down(settings: Settings, narrator: Narrator) -> Searched:
                 await tear_down(home, narrator, namespace=settings.watch_namespace)
             base.manager.request_stop()
             await working
-        return await delete_leftovers(fleet.providers, narrator, lambda: True)
+        # An instance does not tell the namespace of its Proxy.
+        only = () if settings.is_owner_hidden else None
+        return await delete_leftovers(fleet.providers, narrator, lambda: True, only=only)

@@ -229,7 +229,7 @@ def _add_controller(base: Foundations, settings: Settings, fleet: Fleet) -> None
 
 
 def _add_gc(base: Foundations, settings: Settings, fleet: Fleet) -> None:
-    if settings.watch_namespace is not None and not settings.gc.allow_namespaced:
+    if settings.is_owner_hidden:
         logger.warning(
             "orphans are not collected: only one namespace is watched and"
             " --gc-allow-namespaced is not set",

@@ -30,7 +30,7 @@ async def _down(settings: Settings, limit: timedelta | None) -> None:
     except TimeoutError:
         raise CommandError(await _timed_out(settings)) from None
     namespace = settings.watch_namespace
-    gone = f"no Proxy is left in namespace {namespace}" if namespace else "no Proxy is left"
+    gone = f"in namespace {namespace} no Proxy is left" if namespace else "no Proxy is left"
     if searched.unseen:
         raise CommandError(
             f"{gone}, but nobody looked for instances of {', '.join(searched.unseen)}:"
@@ -43,5 +43,7 @@ async def _down(settings: Settings, limit: timedelta | None) -> None:
 async def _timed_out(settings: Settings) -> str:
     async with open_home(settings.home) as home:
         left = (await home.client.list(Proxy, namespace=settings.watch_namespace)).items
-    names = names_of(left) if left else "instances without a Proxy"
+    if not left:
+        return "timed out: no Proxy is left, but instances may be; run `down` again"
+    names = names_of(left)
     return f"timed out while waiting for {names} to go{reason_for_all(left)}; run `down` again"

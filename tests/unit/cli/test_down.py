@@ -2,8 +2,13 @@
 
 import sys
 
+from proxy_operator.adapters.providers.local.provider import LocalProvider
+from proxy_operator.domain.instance import Instance, InstanceState
+from proxy_operator.domain.names import owner_labels
 from proxy_operator.domain.proxy import Proxy
-from tests.builders import an_external
+from proxy_operator.provisioning.contract import InstanceList
+from proxy_operator.provisioning.errors import EnvironmentProviderError
+from tests.builders import EPOCH, an_external
 from tests.unit.cli.conftest import SECRET, Shell
 
 
@@ -48,3 +53,46 @@ def test_a_provider_that_cannot_be_asked_is_no_proof(shell: Shell, monkeypatch):
         "error: no Proxy is left, but nobody looked for instances of gcp:"
         " mend what is said above and run `down` again\n"
     )
+
+
+def test_a_provider_that_does_not_answer_is_named(shell: Shell, monkeypatch):
+    create(shell, "gone")
+
+    async def refuse(provider):
+        raise EnvironmentProviderError("no rights")
+
+    monkeypatch.setattr(LocalProvider, "list_by_tag", refuse)
+    ended = shell("down", "--timeout", "2s", "--log-level", "error")
+    assert ended.code == 1
+    assert ended.out.splitlines()[1:] == ["instances of local cannot be deleted yet: no rights"]
+    assert ended.err == (
+        "error: timed out: no Proxy is left, but instances may be; run `down` again\n"
+    )
+
+
+def test_one_namespace_ends_no_instance_of_another(shell: Shell, monkeypatch):
+    create(shell, "gone")
+    deleted: list[str] = []
+    labels = owner_labels(uid="uid-1", cluster_id="c", spec_hash="0" * 32)
+    instance = Instance(
+        provider_id="proxy-of-another", labels=labels, state=InstanceState.RUNNING, created_at=EPOCH
+    )
+
+    async def list_by_tag(provider):
+        return InstanceList(() if deleted else (instance,), complete=True)
+
+    async def delete(provider, provider_id):
+        deleted.append(provider_id)
+
+    monkeypatch.setattr(LocalProvider, "list_by_tag", list_by_tag)
+    monkeypatch.setattr(LocalProvider, "delete", delete)
+    flags = ("--watch-namespace", "default", "--log-level", "error")
+    ended = shell("down", *flags)
+    assert ended.code == 0, ended
+    assert deleted == []
+    assert ended.out.endswith("\nin namespace default no Proxy is left\n")
+
+    ended = shell("down", *flags, "--gc-allow-namespaced")
+    assert ended.code == 0, ended
+    assert deleted == ["proxy-of-another"]
+    assert ended.out == "in namespace default no Proxy is left, and no instance at local\n"
