@@ -4,7 +4,7 @@ from proxy_operator.controllers.proxy.context import Pass
 from proxy_operator.controllers.proxy.failures import look_again, show_provider_error
 from proxy_operator.controllers.proxy.reach import require_reach
 from proxy_operator.controllers.proxy.retry import unsettled_at
-from proxy_operator.domain.condition import ProvisionedReason
+from proxy_operator.domain.condition import DELETION_WAITS, ProvisionedReason
 from proxy_operator.domain.event import INSTANCE_DELETED
 from proxy_operator.domain.instance import InstanceState, Intent
 from proxy_operator.domain.names import FINALIZER, INTENT_ANNOTATION
@@ -37,7 +37,7 @@ async def finalize(p: Pass) -> Result:
     if sent_at is not None:
         p.set_unprovisioned(
             ProvisionedReason.DELETING if p.has_appeared else ProvisionedReason.PROVISIONING,
-            "deletion waits: an unanswered create may still succeed",
+            f"{DELETION_WAITS}an unanswered create may still succeed",
         )
         return look_again(p, sent_at, sent_at + within)
     if p.has_appeared:
