@@ -125,15 +125,18 @@ class GcpBlock(_Wire, frozen=True):
     """Shape of a Compute Engine instance."""
 
     zone: Annotated[
-        GcpName | None, Meta(description="Zone to create in first, such as europe-west4-a.")
+        GcpName | None, Meta(description="Needed: the first zone, such as europe-west4-a.")
     ] = None
     fallback_zones: Annotated[
         tuple[GcpName, ...],
         Meta(max_length=16, description="Zones to try, in order, when a zone has none left."),
     ] = ()
-    machine_type: Annotated[Text | None, Meta(description="Machine type, such as e2-micro.")] = None
+    machine_type: Annotated[
+        Text | None, Meta(description="Needed: machine type, such as e2-micro.")
+    ] = None
     image: Annotated[
-        Text | None, Meta(description="Boot image: projects/PROJECT/global/images/family/FAMILY.")
+        Text | None,
+        Meta(description="Needed: image, projects/PROJECT/global/images/family/FAMILY."),
     ] = None
     network: Annotated[Text | None, Meta(description="Network by name or path.")] = None
     subnetwork: Annotated[Text | None, Meta(description="Subnetwork by name or path.")] = None
@@ -238,7 +241,7 @@ class ProxySpec(_Wire, frozen=True):
     ] = None
     port: Annotated[
         Port | None,
-        Meta(description="Where a managed proxy listens; absent is the provider's default."),
+        Meta(description="Where a managed proxy listens; absent is 3128, for local any free port."),
     ] = None
     scheme: Annotated[Scheme, Meta(description="How clients speak to the proxy itself.")] = (
         Scheme.HTTP
