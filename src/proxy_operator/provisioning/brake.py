@@ -44,6 +44,13 @@ class BrakeLimits(NamedTuple):
         return self.max_instances is not None or self.max_creates_per_minute is not None
 
 
+class _Admission(NamedTuple):
+    """A create that was let through."""
+
+    at: float
+    uid: str
+
+
 class BrakedProvider(DecoratedProvider):
     """Refuses, with OwnLimitError, creates beyond the operator's own limits.
 
@@ -58,8 +65,8 @@ class BrakedProvider(DecoratedProvider):
         self._deciding = asyncio.Lock()
         self._listed: dict[str, str] = {}
         """The instances of the last list: UID label by provider id."""
-        self._admitted: dict[str, float] = {}
-        """Provider id of each create that no list shows yet, and when it was admitted."""
+        self._admitted: dict[str, _Admission] = {}
+        """Each create that no list shows yet, by provider id."""
         self._recent: list[float] = []
         """When creates of the last minute were admitted."""
         self._promised = 0.0
@@ -112,14 +119,14 @@ class BrakedProvider(DecoratedProvider):
             self._require_turn()
             await self._require_room(request)
             now = self._clock.monotonic()
-            self._admitted[provider_id] = now
+            self._admitted[provider_id] = _Admission(now, request.uid)
             self._recent.append(now)
 
     def _take_back(self, provider_id: str) -> None:
         """Count a create of which nothing came no longer."""
-        admitted_at = self._admitted.pop(provider_id, None)
-        if admitted_at in self._recent:
-            self._recent.remove(admitted_at)
+        admitted = self._admitted.pop(provider_id, None)
+        if admitted is not None and admitted.at in self._recent:
+            self._recent.remove(admitted.at)
 
     async def _require_room(
         self, request: CreateRequest, own: Collection[str] = frozenset()
@@ -134,8 +141,8 @@ class BrakedProvider(DecoratedProvider):
         is_listed_now = now >= self._full_until or request.uid in self._listed.values()
         if is_listed_now:
             await self._list()
-        others = {pid for pid, uid in self._listed.items() if uid not in own}
-        others |= self._admitted.keys() - self._listed.keys()
+        known = {pid: one.uid for pid, one in self._admitted.items()} | self._listed
+        others = {pid for pid, uid in known.items() if uid not in own}
         if len(others - {self._id_of(request)}) < limit:
             return
         if is_listed_now:
@@ -150,9 +157,9 @@ class BrakedProvider(DecoratedProvider):
         # What an incomplete list does not show is still there for all we know.
         self._listed = listed if found.complete else {**self._listed, **listed}
         self._admitted = {
-            pid: at
-            for pid, at in self._admitted.items()
-            if pid not in self._listed and now - at < longest
+            pid: one
+            for pid, one in self._admitted.items()
+            if pid not in self._listed and now - one.at < longest
         }
 
     def _require_turn(self) -> None:

@@ -179,6 +179,16 @@ class TestMaxInstances:
         await fake.delete(provider.provider_id(namespace="", name=request.name, zone="a"))
         await provider.create(moved)
 
+    async def test_a_move_is_possible_though_no_list_has_shown_the_instance_yet(self):
+        fake = a_fake(zones=("a", "b"))
+        fake.appear_delay = timedelta(seconds=2)
+        provider = braked(fake, most=1)
+        request = a_create_request(zone="a")
+        await provider.create(request)
+        await refused(provider)
+        await asyncio.sleep(9)
+        await provider.check(msgspec.structs.replace(request, zone="b"))
+
     async def test_a_list_that_fails_admits_nobody(self):
         fake = a_fake()
         provider = braked(fake, most=1)
