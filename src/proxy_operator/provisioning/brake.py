@@ -49,6 +49,8 @@ class _Admission(NamedTuple):
 
     at: float
     uid: str
+    is_seen: bool = False
+    """Its instance was found: when it is not, it has gone."""
 
 
 class BrakedProvider(DecoratedProvider):
@@ -86,13 +88,20 @@ class BrakedProvider(DecoratedProvider):
             await self._require_room(request, own={request.uid})
 
     async def get(self, provider_id: str) -> Instance:
-        """Return the instance; one that is found gone has left its place."""
+        """Return the instance; one that was seen and is found gone has left its place."""
         try:
-            return await super().get(provider_id)
+            instance = await super().get(provider_id)
         except InstanceNotFoundError:
-            if provider_id in self._listed:
+            admitted = self._admitted.get(provider_id)
+            if provider_id in self._listed or (admitted is not None and admitted.is_seen):
+                self._admitted.pop(provider_id, None)
+                self._listed.pop(provider_id, None)
                 self._full_until = 0.0
             raise
+        if provider_id in self._admitted:
+            # Counted on as admitted: a list that is under way may be too old to show it.
+            self._admitted[provider_id] = self._admitted[provider_id]._replace(is_seen=True)
+        return instance
 
     async def create(self, request: CreateRequest) -> str:
         """Create unless a limit is reached. OwnLimitError says which."""

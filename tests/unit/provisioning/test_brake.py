@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import timedelta
+from unittest.mock import AsyncMock
 
 import msgspec
 import pytest
@@ -188,6 +189,32 @@ class TestMaxInstances:
         await refused(provider)
         await asyncio.sleep(9)
         await provider.check(msgspec.structs.replace(request, zone="b"))
+
+    async def test_a_move_ends_in_the_other_zone_though_no_list_ever_showed_the_first(self):
+        fake = a_fake(zones=("a", "b"))
+        fake.appear_delay = timedelta(seconds=2)
+        provider = braked(fake, most=1)
+        request = a_create_request(zone="a")
+        provider_id = await provider.create(request)
+        await refused(provider)
+        await asyncio.sleep(5)
+        await provider.get(provider_id)
+        await provider.delete(provider_id)
+        with pytest.raises(InstanceNotFoundError):
+            await provider.get(provider_id)
+        await provider.create(msgspec.structs.replace(request, zone="b"))
+        await refused(provider)
+
+    async def test_a_list_too_old_to_show_an_instance_frees_no_place(self, monkeypatch):
+        fake = a_fake()
+        fake.appear_delay = timedelta(seconds=2)
+        provider = braked(fake, most=1)
+        provider_id = await provider.create(a_create_request())
+        stale = await fake.list_by_tag()
+        await asyncio.sleep(3)
+        await provider.get(provider_id)
+        monkeypatch.setattr(fake, "list_by_tag", AsyncMock(return_value=stale))
+        await refused(provider)
 
     async def test_a_list_that_fails_admits_nobody(self):
         fake = a_fake()
