@@ -65,8 +65,8 @@ class Plan:
     happenings: tuple[Happening, ...]
     proxies: tuple[int, ...] = (3, 2)
     """How many names each cluster has for its Proxies."""
-    limits: tuple[BrakeLimits, ...] = (BrakeLimits(), BrakeLimits(3, 4))
-    """What each cluster's operator may make: the second has room for little more than it needs."""
+    limits: tuple[BrakeLimits, ...] = (BrakeLimits(), BrakeLimits(2, 4))
+    """What each cluster's operator may make: the second has room for what it needs, and no more."""
     request_memory: timedelta | None = None
     """How long the cloud remembers request ids; None is for ever."""
     drought: float = 75 * 60.0
