@@ -168,6 +168,17 @@ class TestMaxInstances:
             await provider.get(provider_id)
         await provider.create(a_create_request())
 
+    async def test_a_place_that_was_left_is_given_only_by_a_new_list(self):
+        fake = a_fake()
+        provider = braked(fake, most=1)
+        provider_id = await provider.create(a_create_request())
+        await refused(provider)
+        fake.plant("another", a_create_request().labels)
+        await provider.delete(provider_id)
+        with pytest.raises(InstanceNotFoundError):
+            await provider.get(provider_id)
+        await refused(provider)
+
     async def test_the_own_instance_in_another_zone_is_no_obstacle_to_a_move(self):
         fake = a_fake(zones=("a", "b"))
         request = a_create_request(zone="a")
