@@ -1,7 +1,6 @@
 """A server of the tests' own, in a thread of its own, from the start to the end of a block."""
 
 from abc import ABC, abstractmethod
-from types import TracebackType
 from typing import Self
 
 from tests.integration.loops import LoopThread
@@ -18,12 +17,7 @@ class Listener(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._loop.run(self._end())
         self._loop.close()
 
